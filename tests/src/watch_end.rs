@@ -3,12 +3,14 @@
 use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown};
+use std::path::Path;
 use std::process::{Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::deadline::Deadline;
 use crate::ran::number;
 use crate::runner::{Outcome, Test};
 use crate::sys::{ended_within, pty, send_signal};
@@ -216,8 +218,22 @@ fn a_pipe_that_nobody_reads_holds_it_up_until_a_signal(env: &TestEnv) -> Outcome
     let mut watch = env.refit_command(&words);
     let watch = watch.stdin(Stdio::null()).stdout(Stdio::null());
     let mut watch = watch.stderr(Stdio::null()).spawn().expect("refit starts");
-    // Whenever the signal comes, at the pipe or before it.
-    sleep(Duration::from_secs(2));
+    // It has come to the pipe, which has no room, when it holds it open.
+    let of_watch = format!("/proc/{}/fd", watch.id());
+    let holds =
+        |entry: fs::DirEntry| fs::read_link(entry.path()).is_ok_and(|to| to == Path::new(&fifo));
+    let mut deadline = Deadline::after(SOON);
+    while !fs::read_dir(&of_watch)
+        .expect("it runs")
+        .flatten()
+        .any(holds)
+    {
+        assert!(
+            !deadline.is_over(),
+            "it did not open the pipe within {deadline}"
+        );
+        sleep(Duration::from_millis(5));
+    }
     send_signal(watch.id().cast_signed(), libc::SIGTERM);
     let has_ended = ended_within(watch.id(), SOON).expect("it is our child");
     let _ = watch.kill();

@@ -136,13 +136,13 @@ pub const OF_COMMANDS: &[BuiltIn] = &[
     metric!("sync-wait", Amount, Nanoseconds, Counted, [], "time in real sync calls (refit's counters)", Of(|r| syncs(r, |c| c.waited_ns))),
 ];
 
-/// Of any recipe.
+/// Metrics of any recipe: of its load.
 #[rustfmt::skip]
 pub const OF_LOADS: &[BuiltIn] = &[
     metric!(RATE, Rate, PerSecond, Exact, [Line(0), Cost, Column("rate")], "operations in a second of the measured window", Load),
 ];
 
-/// Of a service, all over the measured window.
+/// Metrics of a recipe's service: each is of the measured window, but for `ready`.
 #[rustfmt::skip]
 pub const OF_SERVICES: &[BuiltIn] = &[
     metric!("ready", Duration, Nanoseconds, Exact, [], "from the start until the service was ready", Service(|s| Some(s.ready_ns as f64).filter(|ns| *ns > 0.0))),
@@ -170,7 +170,7 @@ pub fn built_in(is_service: bool) -> &'static [BuiltIn] {
 }
 
 impl BuiltIn {
-    /// Whether it is told there.
+    /// Whether an answer names it as a cost where a variant makes it worse.
     #[must_use]
     pub fn is_cost(&self) -> bool {
         self.places.contains(&Cost)

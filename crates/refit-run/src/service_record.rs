@@ -39,7 +39,7 @@ pub struct ServiceRecord {
 }
 
 impl ServiceRecord {
-    /// Samples below which a peak is no more than a lower bound.
+    /// With fewer samples than this a peak is only a lower bound: the real one may have been between two samples.
     const ENOUGH_SAMPLES: usize = 20;
 
     /// Sums over the calls of the window that wait for durability.

@@ -1,4 +1,4 @@
-//! Which files an include means.
+//! The files that the include directives of configurations mean.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use glob::Pattern;
 
 /// The files that a pattern of glob(3) means, in their order; one without wildcards means itself, there or not. A relative one
 /// begins at `directory`. `ours` is a file that counts as one of its directory, there or not. Names that begin with a dot are
-/// not matched by `*` and `?`, but by brackets. `names` are those in a directory, none where there is no such directory.
+/// not matched by `*` and `?`, but by brackets. `names` are those in a directory, none where the directory does not exist.
 ///
 /// # Errors
 /// Those of `names`.
@@ -54,7 +54,7 @@ pub fn files(directory: &Path, pattern: &str) -> Vec<PathBuf> {
     paths.filter(|path| path.is_file()).collect()
 }
 
-/// The names in a directory of this machine; none where there is no such directory.
+/// The names in a directory of this machine; none where it does not exist.
 ///
 /// # Errors
 /// It cannot be read.

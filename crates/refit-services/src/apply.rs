@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use crate::check::{Check, drifts};
+use crate::exchange::{Edit, Staged, make_all};
 use crate::kind::{Kind, Step};
 use crate::kinds::kind_of;
 use crate::library;
-use crate::place::{Edit, Staged, make_all};
 use crate::plan::{Request, missing, plan, share_directories};
 use crate::record::{VERSION, now};
 use crate::revert::{By, discard, take_back};

@@ -82,7 +82,7 @@ fn read_to_end(child: &mut Child, within: Duration) -> io::Result<Output> {
     }
 }
 
-/// Whether more may come.
+/// Reads all that a pipe holds now; returns whether more may come, which is so until its last writer has closed it.
 fn read_what_is_there(from: &mut impl Read, to: &mut Vec<u8>) -> io::Result<bool> {
     match from.read_to_end(to) {
         Ok(_) => Ok(false),

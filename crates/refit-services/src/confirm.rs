@@ -3,9 +3,9 @@
 
 use crate::apply::{ask_health, in_effect};
 use crate::check::drifts;
+use crate::exchange::{Edit, make_all};
 use crate::kinds::kind_named;
 use crate::library;
-use crate::place::{Edit, make_all};
 use crate::plan::{missing, share_directories};
 use crate::record::now;
 use crate::revert::{conflicts, service_with_record};

@@ -17,6 +17,7 @@ mod effective;
 mod environment;
 mod error;
 mod etckeeper;
+mod exchange;
 pub mod export;
 mod file_state;
 mod glibc_malloc;

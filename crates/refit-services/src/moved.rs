@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::check::{Check, Layer};
+use crate::exchange::Staged;
 use crate::file_state::hex;
-use crate::place::Staged;
 use crate::{Error, FileError, FileState, Place, System};
 
 /// The program and the script.
@@ -201,7 +201,8 @@ fn is_one(one: Option<&Stat>, other: Option<&Stat>) -> bool {
     one.is_some() && one.map(which) == other.map(which)
 }
 
-/// Of a file's content, which may be large; `None` where there is no file.
+/// The SHA-256 of a file's content, in hexadecimal digits; `None` where there is no file. It is read in parts, as it may be
+/// large.
 fn digest(place: &Place) -> Result<Option<String>, FileError> {
     let Some(mut file) = place.open()? else {
         return Ok(None);

@@ -14,8 +14,8 @@ use crate::store::Store;
 use crate::undo::{self, Until};
 use crate::{Change, Error, Evidence, FileError, FileState, Package, Plan, System};
 
-/// Of a service's name as a part of a unit's, whose file is written under a name of 38 bytes more: a file's name has 255
-/// (NAME_MAX).
+/// How many bytes a service's name may have as a part of a unit's name. The unit's file is written under a name that has 38
+/// bytes more, and a file's name has 255 at most (NAME_MAX, limits.h).
 const LONGEST: usize = 217;
 
 /// What is asked for.

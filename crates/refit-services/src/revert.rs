@@ -1,9 +1,9 @@
 //! Taking a change back: to the bytes, or not at all.
 
+use crate::exchange::{Edit, make_all};
 use crate::kind::Step;
 use crate::kinds::{kind_named, kind_of};
 use crate::library;
-use crate::place::{Edit, make_all};
 use crate::store::Store;
 use crate::three_way::End;
 use crate::{Change, Changed, Error, FileEdit, FileError, Phase, Record, System, indexes, undo};

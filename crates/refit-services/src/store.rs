@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FileType, FlockOperation, OFlags, flock, fstat};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
-use crate::place::Staged;
+use crate::exchange::Staged;
 use crate::record::VERSION;
 use crate::system::is_ours;
 use crate::{Error, FileEdit, FileState, Place, Record, System};

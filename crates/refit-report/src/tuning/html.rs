@@ -72,7 +72,7 @@ fn sections(main: &mut Markup, tuning: &Tuning, log: &str) {
     }
 }
 
-/// As it was typed, with its seed.
+/// The command of the tuning as it was typed, with the seed that it drew.
 fn again(tuning: &Tuning, options: &[String]) -> Vec<String> {
     let mut words: Vec<String> = ["refit", "tune", "--seed"].map(str::to_owned).into();
     words.push(format::seed(tuning.seed));
