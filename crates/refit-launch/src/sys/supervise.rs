@@ -84,14 +84,24 @@ fn mirror_stop(pid: libc::pid_t, signal: i32) {
 
 /// What another process sent to refit alone is meant for the program. What the
 /// kernel sent (SI_KERNEL: the terminal), or somebody to the whole group, has
-/// reached it already.
+/// reached it already. A SIGPIPE of refit's own writes is refit's.
 fn forward(pid: libc::pid_t, info: &libc::siginfo_t, member: Option<&mut GroupMember>) {
-    // SAFETY: si_pid is valid for signals that a process sent (sigaction(2)).
-    let from_another = info.si_code <= 0 && unsafe { info.si_pid() } != pid;
-    if from_another && !member.is_some_and(|member| member.saw(info.si_signo)) {
+    // SAFETY: si_pid is valid for signals that a process sent (sigaction(2)); getpid takes nothing.
+    let from_another =
+        info.si_code <= 0 && unsafe { ![pid, libc::getpid()].contains(&info.si_pid()) };
+    let is_for_program = from_another && !member.is_some_and(|member| member.saw(info.si_signo));
+    if is_for_program || is_for_leader(info) {
         // SAFETY: the program is our child and not yet reaped.
         unsafe { libc::kill(pid, info.si_signo) };
     }
+}
+
+/// A terminal that hangs up tells the leader of its session alone, which the program would be without refit
+/// (drivers/tty/tty_jobctrl.c, `tty_signal_session_leader`).
+fn is_for_leader(info: &libc::siginfo_t) -> bool {
+    let is_hangup = [libc::SIGHUP, libc::SIGCONT].contains(&info.si_signo);
+    // SAFETY: both take plain integers.
+    is_hangup && info.si_code == libc::SI_KERNEL && unsafe { libc::getsid(0) == libc::getpid() }
 }
 
 /// Whether refit is in the foreground group of its terminal.
