@@ -49,7 +49,7 @@ fn is_dumb() -> bool {
     std::env::var_os("TERM").is_none_or(|name| name.is_empty() || name == "dumb")
 }
 
-/// A result, drawn, on stdout. A closed pipe is not a failure: the reader has seen enough.
+/// A result, drawn, on stdout. A closed pipe is not a failure: the reader has seen enough. Nor is a terminal that is gone.
 pub fn result(text: &str) -> Result<()> {
     result_file(text.as_bytes())
 }
@@ -60,14 +60,15 @@ pub fn result_file(bytes: &[u8]) -> Result<()> {
         .write_all(bytes)
         .and_then(|()| io::stdout().flush())
     {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe && !has_lost_reader() => {
             Err(error).context("cannot write to stdout")
         }
         _ => Ok(()),
     }
 }
 
-/// Whether nobody reads stdout any more: it is a pipe whose reader has ended (poll(2), POLLERR).
+/// Whether nobody reads stdout any more: it is a pipe whose reader has ended, or a terminal that is gone (poll(2),
+/// POLLERR).
 pub fn has_lost_reader() -> bool {
     let stdout = io::stdout();
     let mut polled = [PollFd::new(&stdout, PollFlags::empty())];

@@ -3,6 +3,7 @@
 
 mod command;
 mod growth;
+mod keys;
 mod live;
 mod metrics_file;
 mod metrics_server;

@@ -1,28 +1,31 @@
 //! The live view on a terminal. What ratatui set is put back at the end, after a panic
 //! (its hook) and after SIGTERM, SIGINT and SIGHUP, which are counted and not taken.
 
-use std::fs::File;
-use std::io::{self, IsTerminal};
-use std::os::fd::{AsFd, OwnedFd};
+use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll, read};
-use refit_report::watch::{Detail, Input, Mappings, Screen, View};
+use refit_report::watch::{Detail, Mappings, Screen, View};
 use refit_run::interruptions;
 use refit_run::series::mapping_sizes;
-use rustix::event::{PollFd, PollFlags, Timespec};
 
+use super::keys::{Key, keyboard, pressed};
 use super::recording::{Recording, TICK};
+use crate::cmd::print::has_lost_reader;
 
-/// Shows it until `q`, an interruption, the end of the time or of all that is watched.
+/// Shows it until `q`, an interruption, the end of the time, of the terminal or of all that is watched.
 pub fn show(recording: &mut Recording, time: Option<Duration>) -> Result<()> {
-    let mut terminal =
-        ratatui::try_init().context("cannot use this terminal; --batch prints lines")?;
+    let terminal = ratatui::try_init().context("cannot use this terminal; --batch prints lines")?;
+    // Dropped or restored in ratatui's way it prints what fails, and ends all with a panic where stderr is the
+    // terminal that is gone.
+    let mut terminal = ManuallyDrop::new(terminal);
     let ended = run(&mut terminal, recording, time);
-    ratatui::restore();
-    ended
+    let restored = terminal.show_cursor().and(ratatui::try_restore());
+    match has_lost_reader() {
+        true => Ok(()),
+        false => ended.and(restored.context("cannot put the terminal back")),
+    }
 }
 
 fn run(
@@ -44,28 +47,23 @@ fn run(
         if over || !recording.has_processes() {
             return Ok(());
         }
-        if !is_there_after(&keyboard, TICK) {
+        let Some(keys) = pressed(&keyboard, TICK) else {
             return Ok(());
-        }
-        if poll(Duration::ZERO).context("cannot read the terminal")? {
-            match read().context("cannot read the terminal")? {
-                Event::Key(key) if key.kind == KeyEventKind::Press => {
-                    let Some(input) = input(key) else {
-                        return Ok(());
-                    };
-                    let before = screen.view();
-                    screen.take(input, &recording.series, &detail);
-                    if screen.view() != before {
-                        detail.mappings = mappings(screen.view());
-                        // An empty screen between two views. Not by Terminal::clear, which asks the
-                        // terminal where its cursor is.
-                        let empty = terminal.draw(|_| ());
-                        empty.context("cannot draw on the terminal")?;
-                    }
-                    changed = true;
-                }
-                event => changed |= matches!(event, Event::Resize(..)),
+        };
+        for key in keys {
+            let Key::Of(input) = key else {
+                return Ok(());
+            };
+            let before = screen.view();
+            screen.take(input, &recording.series, &detail);
+            if screen.view() != before {
+                detail.mappings = mappings(screen.view());
+                // An empty screen between two views. Not by Terminal::clear, which asks the
+                // terminal where its cursor is.
+                let empty = terminal.draw(|_| ());
+                empty.context("cannot draw on the terminal")?;
             }
+            changed = true;
         }
         recording.tick();
         if changed {
@@ -77,39 +75,6 @@ fn run(
         }
     }
     Ok(())
-}
-
-/// `None` ends it.
-fn input(key: KeyEvent) -> Option<Input> {
-    Some(match key.code {
-        KeyCode::Char('q') => return None,
-        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return None,
-        KeyCode::Up | KeyCode::Char('k') => Input::Up,
-        KeyCode::Down | KeyCode::Char('j') => Input::Down,
-        KeyCode::Enter | KeyCode::Right => Input::Enter,
-        KeyCode::Esc | KeyCode::Left | KeyCode::Backspace => Input::Back,
-        KeyCode::Char(other) => Input::Key(other),
-        _ => Input::Key('\0'),
-    })
-}
-
-/// Where crossterm reads.
-fn keyboard() -> io::Result<OwnedFd> {
-    match io::stdin().is_terminal() {
-        true => io::stdin().as_fd().try_clone_to_owned(),
-        false => Ok(File::open("/dev/tty")?.into()),
-    }
-}
-
-/// Waits for a key, but no longer than this; whether the terminal is still there. crossterm would read the end of a
-/// terminal that is gone for ever, without a pause.
-fn is_there_after(keyboard: &OwnedFd, longest: Duration) -> bool {
-    let mut waited = [PollFd::new(keyboard, PollFlags::IN)];
-    // An interruption ends it too; the caller looks for one.
-    let _ = rustix::event::poll(&mut waited, Timespec::try_from(longest).ok().as_ref());
-    !waited[0]
-        .revents()
-        .intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
 }
 
 /// Read once when a person looks into a process: it costs more than a sample.
