@@ -55,13 +55,20 @@ test-guardian: ## 10,000 kills of the guardian, and 10,000 of all of refit benea
 	$(MAKE) all
 	REFIT_GUARDIAN_KILLS=10000 $(CARGO) run --locked -p refit-tests -- guardian::killed_again_and_again kills::
 
+# What `make test` does a few of. REFIT_KILLS and REFIT_SEQUENCES are other numbers.
+test-sequences: ## 200 kills of comparisons and of applies that meet, 5,000 random sequences of calls each way, as root
+	scripts/setup test
+	$(MAKE) all
+	REFIT_KILLS=$${REFIT_KILLS:-200} REFIT_SEQUENCES=$${REFIT_SEQUENCES:-5000} \
+		$(CARGO) run --locked -p refit-tests -- --strict random_kills:: sequences::
+
 # The last line counts: passed, failed, skipped. The same tests are in `make test`.
 test-hostile: ## other users, hostile programs and files, limits, sandboxes, kills: all that attacks, as root
 	scripts/setup test
 	$(MAKE) all
 	$(CARGO) run --locked -p refit-tests -- --strict attack:: hostile small_limits:: namespaces:: sandboxes:: openers:: \
 		own_filter:: seccomp_limits:: guardian:: kills:: endurance:: rivals:: crash_remains:: pipes:: service_cleanup:: \
-		crash_words::what_was_abandoned doctor_process::
+		crash_words::what_was_abandoned doctor_process:: takeaways:: takeaways::disk:: sequences:: random_kills::
 
 # A container with systemd, in /var/tmp/refit-booted; `scripts/booted down --wipe` removes it. SUITE=trixie is Debian 13;
 # without it it is this machine's own, or bookworm.

@@ -160,7 +160,7 @@ fn refused(output: &std::process::Output, named: &str) {
 }
 
 /// No mount and no loop device of the lab whose records are here.
-fn remains(records: &str) -> Vec<String> {
+pub fn remains(records: &str) -> Vec<String> {
     let mounts = fs::read_to_string("/proc/self/mounts").expect("/proc is mounted");
     let mounts = mounts
         .lines()

@@ -95,10 +95,15 @@ fn mariadb_loses_no_row(env: &TestEnv) -> Outcome {
 }
 
 /// Numbers that differ from run to run.
-struct Random(u64);
+#[derive(Debug)]
+pub struct Random(u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub fn of_this_process() -> Random {
+        Random(0x9e37_79b9_7f4a_7c15 ^ u64::from(std::process::id()))
+    }
+
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -129,7 +134,7 @@ fn killed(env: &TestEnv, program: &Program) -> Outcome {
         env,
         program,
         refit,
-        random: Random(0x9e37_79b9_7f4a_7c15 ^ u64::from(std::process::id())),
+        random: Random::of_this_process(),
         active: None,
         killed: BTreeMap::new(),
     };

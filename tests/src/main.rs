@@ -159,6 +159,7 @@ mod probe_disk;
 mod processes;
 mod programs;
 mod ran;
+mod random_kills;
 mod reach;
 mod recipe_answers;
 mod recipe_files;
@@ -188,6 +189,7 @@ mod scopes;
 mod seccomp;
 mod seccomp_limits;
 mod seccomp_opens;
+mod sequences;
 mod service_cleanup;
 mod service_failures;
 mod service_kept;
@@ -205,6 +207,7 @@ mod strace;
 mod sys;
 mod sysctls;
 mod systemd_units;
+mod takeaways;
 mod terminal;
 mod test_env;
 mod traced;
@@ -359,10 +362,13 @@ const TABLE: &[&[Test]] = &[
     pool_kubernetes::TESTS,
     sysctls::TESTS,
     systemd_units::TESTS,
+    takeaways::TESTS,
+    takeaways::disk::TESTS,
     postfix::TESTS,
     postfix_tables::TESTS,
     probe_disk::TESTS,
     programs::TESTS,
+    random_kills::TESTS,
     reach::TESTS,
     recipe_answers::TESTS,
     recipe_files::TESTS,
@@ -386,6 +392,7 @@ const TABLE: &[&[Test]] = &[
     seccomp::TESTS,
     seccomp_limits::TESTS,
     seccomp_opens::TESTS,
+    sequences::TESTS,
     service_cleanup::TESTS,
     service_failures::TESTS,
     service_kept::TESTS,

@@ -7,6 +7,7 @@ pub mod opened_files;
 pub mod pty;
 
 use std::ffi::CString;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -123,6 +124,20 @@ pub fn ended_within(pid: u32, limit: Duration) -> io::Result<bool> {
     match unsafe { libc::poll(&raw mut ready, 1, limit_ms) } {
         -1 => Err(io::Error::last_os_error()),
         count => Ok(count == 1),
+    }
+}
+
+/// Reads of this file wait for nothing from now on.
+pub fn set_nonblocking(file: &File) -> io::Result<()> {
+    let fd = file.as_raw_fd();
+    // SAFETY: F_GETFL and F_SETFL take integers, and the descriptor is open.
+    let status = unsafe {
+        let flags = libc::fcntl(fd, libc::F_GETFL);
+        libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK)
+    };
+    match status {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
