@@ -80,20 +80,27 @@ static uint64_t hash(uint64_t so_far, const void *bytes, size_t length) {
 
 /* ---- descriptors ---- */
 
-/* A descriptor, or a number that is none. */
 static int any_slot(void) { return (int)draw(SLOTS); }
 
+static enum kind kind_of(int fd) {
+    for (int i = 0; i < SLOTS; i++) if (slots[i].kind && slots[i].fd == fd) return slots[i].kind;
+    return fd >= 0 && fd < 3 ? DEVICE : NONE;
+}
+
+/* A descriptor, or a number that is none, which may have been one before. */
 static int any_fd(enum kind *kind) {
     static const int odd[] = {-1, -100, 977, 2147483647, -2147483647};
-    if (one_in(12)) { *kind = NONE; return ANY(odd); }
-    for (int tries = 0; tries < 8; tries++) {
-        int i = any_slot();
-        if (slots[i].kind == NONE && !one_in(6)) continue;
-        *kind = slots[i].kind;
-        return slots[i].fd;
+    int fd = ANY(odd);
+    if (!one_in(12)) {
+        for (int tries = 0; tries < 8; tries++) {
+            int i = any_slot();
+            if (slots[i].kind == NONE && !one_in(6)) continue;
+            fd = slots[i].fd;
+            break;
+        }
     }
-    *kind = NONE;
-    return 978;
+    *kind = kind_of(fd);
+    return fd;
 }
 
 static void forget(int fd) {
@@ -579,7 +586,8 @@ static void random_step(int may_fork) {
 
 /* ---- a sequence ---- */
 
-static const char *const names[] = {"f0", "f1", "f2", "f3", "d/g", "mapped", "t0", "t1", "t2", "signals", "gone"};
+static const char *const names[] = {"f0", "f1", "f2", "f3", "d/g", "mapped", "t0", "t1", "t2", "signals", "gone",
+                                    "d/f0", "d/f1", "d/f2", "d/f3", "d/d", "d/link", "d/dangling", "d/loop"};
 
 static void content(void) {
     for (size_t i = 0; i < LENGTH(names); i++) {

@@ -51,7 +51,7 @@ fn of_a_comparison_of_a_recipe(env: &TestEnv) -> Outcome {
     let mut random = random();
     let folder = RecipeFolder::service(env, "killed");
     let next = RecipeFolder::command(env, "next");
-    let (mut alive, mut with_run, mut unheld) = (0, 0, 0);
+    let (mut alive, mut with_run, mut unheld, mut unnoted) = (0, 0, 0, 0);
     for n in 0..wanted() {
         let mut command = folder.comparison(&["--rounds", "400", "--precision", "0.0001%"]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -65,6 +65,10 @@ fn of_a_comparison_of_a_recipe(env: &TestEnv) -> Outcome {
         with_run += usize::from(!sessions_left.is_empty());
         expect_code(&next.check(), 0);
         unheld += age_unheld(env);
+        unnoted += sessions_left
+            .iter()
+            .filter(|session| age_unnoted(env, session))
+            .count();
         let began = Instant::now();
         loop {
             let mut left = left_behind(env, "killed");
@@ -82,11 +86,22 @@ fn of_a_comparison_of_a_recipe(env: &TestEnv) -> Outcome {
         }
     }
     println!(
-        "counted: {} kills, {alive} of a living one, {with_run} during a run, {unheld} before the lock of its directory",
+        "counted: {} kills, {alive} of a living one, {with_run} during a run, {unheld} before the lock of its directory, \
+         {unnoted} before its session had a leader",
         wanted()
     );
     assert!(alive * 2 > wanted(), "{alive}");
     Outcome::Pass
+}
+
+/// The same of a session in which no first process is noted: its maker is at work, or was killed.
+fn age_unnoted(env: &TestEnv, session: &Path) -> bool {
+    let is_unnoted = fs::metadata(session.join("lock")).is_ok_and(|lock| lock.len() == 0);
+    if is_unnoted {
+        let path = session.display().to_string();
+        expect_code(&env.run(&["touch", "-d", "2 minutes ago", &path]), 0);
+    }
+    is_unnoted
 }
 
 /// A directory whose maker was killed before it locked it may be another's in the making, and stays for a minute, which
@@ -151,7 +166,7 @@ fn of_two_applies_at_once(env: &TestEnv) -> Outcome {
         }
         assert_eq!(listing(&root), before);
     }
-    let (mut seen, mut alive) = (BTreeMap::new(), 0);
+    let (mut seen, mut alive, mut records_in_part) = (BTreeMap::new(), 0, 0);
     for n in 0..wanted() {
         let verb = ["apply", "revert"][n % 2];
         if verb == "revert" {
@@ -211,10 +226,20 @@ fn of_two_applies_at_once(env: &TestEnv) -> Outcome {
             );
         }
         assert_eq!(listing(&root), before, "kill {n}");
+        // Who was killed before its record was whole has left that part of it, which its next change takes away.
+        let parts = kept(&root);
+        let is_part = |name: &String| name.starts_with('.') && name.ends_with(".refit-new");
+        assert!(parts.iter().all(is_part), "kill {n}: {parts:?}");
+        records_in_part += parts.len();
+        for service in SERVICES {
+            expect_code(&env.refit(&words("apply", &root, &how(service))), 0);
+            expect_code(&env.refit(&words("revert", &root, &[service])), 0);
+        }
+        assert_eq!(listing(&root), before, "kill {n}");
         assert!(kept(&root).is_empty(), "kill {n}: {:?}", kept(&root));
     }
     println!(
-        "counted: {} times two, {alive} of a living one; status after them: {seen:?}",
+        "counted: {} times two, {alive} of a living one, {records_in_part} left a part of a record; status after them: {seen:?}",
         wanted()
     );
     assert!(alive * 2 > wanted(), "{alive}");
