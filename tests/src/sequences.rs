@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use crate::places::public;
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, refit_path};
+use crate::test_env::{TestEnv, expect_printed, refit_path};
 
 pub const TESTS: &[Test] = &[
     test!(a_program_answers_as_without_refit).limit_seconds(7200),
@@ -21,6 +21,8 @@ pub const TESTS: &[Test] = &[
     test!(a_program_with_musl_answers_as_without_refit).limit_seconds(7200),
     test!(a_static_program_with_musl_answers_as_without_refit).limit_seconds(7200),
     test!(another_user_s_program_answers_as_without_refit).limit_seconds(7200),
+    test!(preloads_that_answer_wrongly_would_be_noticed).limit_seconds(7200),
+    test!(a_file_that_is_open_for_nothing_can_be_synced_by_io_submit),
 ];
 
 /// Words of `refit run`; DIR is where the program works.
@@ -100,17 +102,19 @@ fn last_line(file: &str) -> String {
     lines(file).last().unwrap_or_default()
 }
 
-/// Fails with the first line that differs and what came before it.
-fn expect_equal(bare: &str, beneath: &str, way: &str) {
+/// The first line that differs, and what came before it.
+fn difference(bare: &str, beneath: &str) -> Option<String> {
     let (mut bare, mut beneath) = (lines(bare), lines(beneath));
     let mut before = Vec::new();
     loop {
         match (bare.next(), beneath.next()) {
-            (None, None) => return,
+            (None, None) => return None,
             (one, other) if one == other => before.extend(one),
             (one, other) => {
                 let context = before[before.len().saturating_sub(30)..].join("\n");
-                panic!("{way}: after\n{context}\nwithout refit {one:?}\nbeneath it    {other:?}");
+                return Some(format!(
+                    "after\n{context}\nwithout refit {one:?}\nbeneath it    {other:?}"
+                ));
             }
         }
     }
@@ -141,7 +145,13 @@ fn compare(env: &TestEnv, name: &str, user: &[&str], ways: &[&[Way]]) -> Outcome
         words.extend(settings.iter().map(String::as_str));
         words.push("--");
         let beneath = run(env, &words, &program, first, &format!("beneath{n}"));
-        expect_equal(&bare, &beneath, &settings.join(" "));
+        let differs = difference(&bare, &beneath);
+        assert!(
+            differs.is_none(),
+            "{}: {}",
+            settings.join(" "),
+            differs.unwrap_or_default()
+        );
         fs::remove_file(&beneath).expect("it is ours");
     }
     println!(
@@ -181,4 +191,31 @@ fn another_user_s_program_answers_as_without_refit(env: &TestEnv) -> Outcome {
     let user = "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all";
     let user: Vec<&str> = user.split(' ').collect();
     compare(env, "call_sequences", &user, &[DYNAMIC, PRELOADED])
+}
+
+fn preloads_that_answer_wrongly_would_be_noticed(env: &TestEnv) -> Outcome {
+    let program = env.program("call_sequences");
+    let bare = run(env, &[], &program, 1, "bare");
+    for mutant in ["always_zero", "zeroes_errno"] {
+        let preload = format!("LD_PRELOAD={}", env.program(mutant));
+        let beneath = run(env, &["env", &preload], &program, 1, mutant);
+        let differs = difference(&bare, &beneath);
+        println!("{mutant}: {differs:?}");
+        assert!(differs.is_some(), "{mutant}");
+    }
+    Outcome::Pass
+}
+
+/// As sequence 2062 once found: the read or write of nothing in its place was refused.
+fn a_file_that_is_open_for_nothing_can_be_synced_by_io_submit(env: &TestEnv) -> Outcome {
+    let (program, file) = (env.program("aio_neither"), env.path("file"));
+    let bare = env.run(&[&program, &file]);
+    expect_printed(&bare, 0, "1 0 0\n");
+    for settings in ["sync=on", "sync=off"] {
+        let beneath = env.refit(&[
+            "run", "--quiet", "--json", "run.json", settings, "--", &program, &file,
+        ]);
+        expect_printed(&beneath, 0, "1 0 0\n");
+    }
+    Outcome::Pass
 }

@@ -115,8 +115,9 @@ static size_t read_blocks(struct iocb **blocks, long count,
 	       sizeof *copies;
 }
 
-static int write_operation(struct iocb *block, uint16_t operation)
+static int write_operation(struct iocb *block, int to)
 {
+	uint16_t operation = (uint16_t)to;
 	struct iovec ours = {&operation, sizeof operation};
 	struct iovec theirs = {&block->aio_lio_opcode, sizeof operation};
 	return carry(SYS_process_vm_writev, &ours, &theirs, 1) ==
@@ -125,12 +126,21 @@ static int write_operation(struct iocb *block, uint16_t operation)
 
 /* A read or write of nothing, which completes with 0 as a sync does: the kernel
  * has no operation that does nothing (IOCB_CMD_NOOP is refused, io_submit(2)).
+ * -1 where the file is open for neither, by access mode 3 (open(2)): it can be
+ * synced.
  */
-static uint16_t nothing_for(const struct iocb *block)
+static int nothing_for(const struct iocb *block)
 {
 	long flags = prim_syscall(SYS_fcntl, block->aio_fildes, F_GETFL, 0, 0);
-	return (flags & O_ACCMODE) == O_RDONLY ? IOCB_CMD_PREAD
-					       : IOCB_CMD_PWRITE;
+	switch (flags & O_ACCMODE) {
+	case O_RDONLY:
+		return IOCB_CMD_PREAD;
+	case O_WRONLY:
+	case O_RDWR:
+		return IOCB_CMD_PWRITE;
+	default:
+		return -1;
+	}
 }
 
 static int is_sync(const struct iocb *block)
@@ -164,10 +174,10 @@ long refit_io_submit(void *context, long count, struct iocb **blocks)
 	for (size_t i = 0; i < known; i++) {
 		const struct iocb *block = &copies[i];
 		if (is_sync(block)) {
-			swapped[i] = is_plain(block) &&
+			int nothing = is_plain(block) ? nothing_for(block) : -1;
+			swapped[i] = nothing >= 0 &&
 				     refit_sync_is_off((int)block->aio_fildes) &&
-				     write_operation(list[i],
-						     nothing_for(block));
+				     write_operation(list[i], nothing);
 			refit_counted(REFIT_CALL_IO_SUBMIT, swapped[i]);
 		}
 	}
