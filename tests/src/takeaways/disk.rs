@@ -83,7 +83,7 @@ fn verbs(env: &TestEnv) -> Vec<Verb> {
         ),
         of_lab(
             "tune --log",
-            format!("tune --log d/steps --budget 1h --accept loses-on-crash -- sh -c '{written}'"),
+            format!("tune --log d/steps --budget 20s --accept loses-on-crash -- sh -c '{written}'"),
             2,
             [FULL; 2],
         ),
