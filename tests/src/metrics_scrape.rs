@@ -19,6 +19,7 @@ pub const TESTS: &[Test] = &[
     test!(both_formats_are_accepted),
     test!(prometheus_scrapes_a_watch_and_answers_the_dashboard).limit_seconds(120),
     test!(node_exporter_takes_the_files).limit_seconds(120),
+    test!(a_page_that_rebinds_its_name_reads_nothing),
     test!(no_client_holds_up_another_or_the_watch),
     test!(a_port_is_taken_once_and_free_at_the_end),
     test!(words_that_are_no_address_are_refused),
@@ -120,6 +121,21 @@ fn both_formats_are_accepted(env: &TestEnv) -> Outcome {
         from prometheus_client.openmetrics.parser import text_string_to_metric_families as families\n\
         assert len(list(families(sys.stdin.read()))) > 5";
     by_python(env, script, &text);
+    Outcome::Pass
+}
+
+fn a_page_that_rebinds_its_name_reads_nothing(env: &TestEnv) -> Outcome {
+    let tree = shell(env, "echo; read x");
+    let (refit, address) = listening(env, &tree);
+    metrics(address, &format!("Host: {address}\r\n"));
+    metrics(address, &format!("Host: localhost:{}\r\n", address.port()));
+    let name = format!("rebound.example:{}", address.port());
+    let (head, text) = get(address, "/metrics", &format!("Host: {name}\r\n"));
+    assert!(head.starts_with("HTTP/1.1 421 "), "{head}");
+    assert!(text.contains("ask by an IP address or localhost"), "{text}");
+    assert!(!text.contains("refit_"), "{text}");
+    end(refit);
+    tree.end();
     Outcome::Pass
 }
 

@@ -2,9 +2,15 @@
 //!
 //! It is served between the ticks of the watch and waits for nobody: each client is given what it takes at the moment,
 //! and a few seconds in all. A request is at most 8 KiB, which is read to its end and answered once.
+//!
+//! Who asks by a name other than localhost is refused: a page in a browser on this machine can have the name of its own
+//! server lead here, and would read the answer as its own (DNS rebinding).
+//!
+//! No crate does this: hyper brings a runtime, tiny_http threads, and both serve beside the watch and not between its
+//! ticks. httparse would replace the thirty lines that read a head.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -37,8 +43,13 @@ struct Client {
 /// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
-    Metrics { format: Format, body: bool },
+    Metrics {
+        format: Format,
+        body: bool,
+    },
     Refused(&'static str),
+    /// By a name that may be anybody's.
+    OtherName,
 }
 
 impl MetricsServer {
@@ -183,18 +194,43 @@ fn asked(request: &[u8]) -> Option<Asked> {
     if target.split('?').next() != Some("/metrics") {
         return Some(Asked::Refused("404 Not Found"));
     }
-    let takes_openmetrics = |line: &str| {
-        let accept = line.split_once(':');
-        accept.is_some_and(|(name, value)| {
-            name.eq_ignore_ascii_case("accept") && value.contains("application/openmetrics-text")
-        })
+    let headers: Vec<(&str, &str)> = lines
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.trim(), value.trim()))
+        .collect();
+    let any = |name: &str, is_so: fn(&str) -> bool| {
+        let mut headers = headers.iter();
+        headers.any(|(one, value)| one.eq_ignore_ascii_case(name) && is_so(value))
     };
-    let format = match lines.any(takes_openmetrics) {
+    if any("host", |host| !is_address(host)) {
+        return Some(Asked::OtherName);
+    }
+    let format = match any("accept", |value| {
+        value.contains("application/openmetrics-text")
+    }) {
         true => Format::OpenMetrics,
         false => Format::Prometheus,
     };
     let body = method == "GET";
     Some(Asked::Metrics { format, body })
+}
+
+/// Whether a `Host` is an IP address or localhost, which no page can be served under from elsewhere.
+fn is_address(host: &str) -> bool {
+    let (name, port) = host.rsplit_once(':').unwrap_or((host, ""));
+    let name = match port.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => name,
+        // The end of an IPv6 address without a port.
+        false => host,
+    };
+    let in_brackets = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'));
+    match in_brackets {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => name.parse::<Ipv4Addr>().is_ok() || name.eq_ignore_ascii_case("localhost"),
+    }
 }
 
 fn answer(asked: &Asked, text: &mut impl FnMut(Format) -> String) -> Vec<u8> {
@@ -209,6 +245,13 @@ fn answer(asked: &Asked, text: &mut impl FnMut(Format) -> String) -> Vec<u8> {
         Asked::Refused(status) => {
             let text = format!("{status}: GET /metrics is what is answered here\n");
             (*status, "text/plain; charset=utf-8", text, true)
+        }
+        Asked::OtherName => {
+            let status = "421 Misdirected Request";
+            let text = format!(
+                "{status}: ask by an IP address or localhost; no other name is answered, since a web page could have it\n"
+            );
+            (status, "text/plain; charset=utf-8", text, true)
         }
     };
     let mut answer = format!(
@@ -232,13 +275,50 @@ mod tests {
     #[test]
     fn a_request_is_answered_when_it_is_complete() {
         let metrics = |format, body| Some(Asked::Metrics { format, body });
-        assert_eq!(get("Host: a\r\n"), metrics(Format::Prometheus, true));
+        let host = "Host: 127.0.0.1:9850\r\n";
+        assert_eq!(get(host), metrics(Format::Prometheus, true));
         let accept = "aCCept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n";
         assert_eq!(get(accept), metrics(Format::OpenMetrics, true));
         let head = b"HEAD /metrics?x=1 HTTP/1.0\n\n";
         assert_eq!(asked(head), metrics(Format::Prometheus, false));
         assert_eq!(asked(b"GET /metrics HTTP/1.1\r\nHost: a\r\n"), None);
         assert_eq!(asked(b""), None);
+    }
+
+    #[test]
+    fn only_an_address_and_localhost_are_answered() {
+        let is_answered = |headers: &str| get(headers) != Some(Asked::OtherName);
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:9850",
+            "192.0.2.7:80",
+            "[::1]",
+            "[2001:db8::1]:9850",
+            "localhost",
+            "LocalHost:9850",
+        ] {
+            assert!(is_answered(&format!("Host: {host}\r\n")), "{host}");
+        }
+        for host in [
+            "",
+            ":9850",
+            "rebound.example",
+            "rebound.example:9850",
+            "127.0.0.1.rebound.example",
+            "localhost.rebound.example:9850",
+            "127.0.0.1:9850:rebound.example",
+            "127.0.0.1@rebound.example",
+            "[::1].rebound.example",
+            "[rebound.example]:9850",
+            "127.0.0.1, rebound.example",
+        ] {
+            assert!(!is_answered(&format!("Host: {host}\r\n")), "{host}");
+        }
+        // However it is written, and beside one that is answered.
+        assert!(!is_answered("hOsT :rebound.example\r\n"));
+        assert!(!is_answered("Host: localhost\r\nHost: rebound.example\r\n"));
+        // HTTP/1.0 has none, and each browser gives one.
+        assert!(is_answered("\r\nHost: in.the.body\r\n"));
     }
 
     #[test]
@@ -288,7 +368,7 @@ mod fuzz {
     fn requests_for_metrics() {
         refit_fuzz::Target::new(env!("CARGO_MANIFEST_DIR"), "requests_for_metrics")
             .seeds([
-                "GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: application/openmetrics-text\r\n\r\n",
+                "GET /metrics HTTP/1.1\r\nHost: [::1]:9850\r\nAccept: application/openmetrics-text\r\n\r\n",
                 "HEAD /metrics?x=1 HTTP/1.0\n\n",
                 "POST / HTTP/1.1\r\n\r\n",
             ])
@@ -299,6 +379,7 @@ mod fuzz {
                 "/metrics",
                 "HTTP/1.",
                 "Accept: ",
+                "Host: localhost",
                 "GET ",
                 "\u{16}\u{3}\u{1}",
             ])
