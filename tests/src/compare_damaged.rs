@@ -1,17 +1,19 @@
 //! `refit report` and files that are not results, or are so no longer.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
 use crate::compare_files::{make, report};
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code};
+use crate::test_env::{TestEnv, described, expect_code, expect_message, refit_path};
 
 pub const TESTS: &[Test] = &[
     test!(what_is_no_result_is_refused_by_name),
     test!(a_damaged_result_is_drawn_or_refused),
+    test!(what_is_longer_than_any_result_is_refused_unread),
 ];
 
 fn what_is_no_result_is_refused_by_name(env: &TestEnv) -> Outcome {
@@ -58,6 +60,35 @@ fn what_is_no_result_is_refused_by_name(env: &TestEnv) -> Outcome {
         2,
     );
     Outcome::Pass
+}
+
+/// A file of a length that no memory has, and one that never ends.
+fn what_is_longer_than_any_result_is_refused_unread(env: &TestEnv) -> Outcome {
+    env.require_command("prlimit");
+    let long = env.path("long.json");
+    let file = fs::File::create(&long).expect("the directory is ours");
+    file.set_len(8 << 30).expect("a file with a hole");
+    for path in [&*long, "/dev/zero"] {
+        let log = env.subdir(&path.replace('/', "_"));
+        symlink(path, format!("{log}/tune.json")).expect("the directory is ours");
+        for words in [
+            &["report", path][..],
+            &["pool", path],
+            &["plan", "--from", path, "x.service"],
+            &["tune", "--resume", &log],
+        ] {
+            refused_as_long(env, words, "256 MiB");
+        }
+        let object = ["export", "kubernetes", "apply", "--of", path, "sync=off"];
+        refused_as_long(env, &object, "16 MiB");
+    }
+    Outcome::Pass
+}
+
+fn refused_as_long(env: &TestEnv, words: &[&str], limit: &str) {
+    let limited = ["prlimit", "--as=900000000", &refit_path()];
+    let output = env.run(&[&limited, words].concat());
+    expect_message(&output, 2, &format!("it is longer than {limit}"));
 }
 
 /// Numbers anywhere in a result may be wrong: who reads files does not fall over them.

@@ -1,6 +1,7 @@
 //! The workload: the statements of a file, and which of them are the same apart from their values.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use crate::error::{IndexError, at};
@@ -8,6 +9,8 @@ use crate::sql::{Dialect, Kind, Token, tokens};
 
 /// More statements than this are a log, of which the first ones are taken.
 const MOST_QUERIES: usize = 500;
+/// As long as a log may be: all of it is in memory.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// One statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +40,15 @@ impl Workload {
     /// # Errors
     /// [`IndexError::File`], [`IndexError::NothingToRun`].
     pub fn read(path: &Path, dialect: Dialect) -> Result<Workload, IndexError> {
-        let bytes = fs::read(path).map_err(at(path))?;
+        let mut bytes = Vec::new();
+        let read =
+            File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
+        if read.map_err(at(path))? as u64 > MOST_BYTES {
+            return Err(at(path)(std::io::Error::other(format!(
+                "it is longer than {} MiB, the limit of a file of queries\n  name its beginning: head -c 60M",
+                MOST_BYTES >> 20
+            ))));
+        }
         let text = String::from_utf8(bytes).map_err(|error| IndexError::File {
             path: path.to_owned(),
             cause: std::io::Error::other(error),

@@ -12,6 +12,7 @@ pub mod help;
 pub mod input;
 pub mod kubectl;
 mod log_frame;
+mod named_file;
 pub mod output;
 pub mod pool;
 pub mod print;

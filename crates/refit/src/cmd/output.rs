@@ -1,7 +1,6 @@
 //! The files of a result: those that were asked for, and those that are read again.
 
 use std::fmt::Display;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -14,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::bounded::bounded;
+use super::named_file;
 use super::result_file::{ResultFile, is_stdout, replace, to_stdout};
 use super::step_summary::StepSummary;
 use crate::cli::OutputArgs;
@@ -221,8 +221,7 @@ struct Head {
 
 /// Reads what refit stored.
 pub fn read(path: &Path) -> Result<Stored> {
-    let text =
-        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = named_file::read(path, named_file::MOST_OF_RESULT)?;
     parse(&text, path.display())
 }
 

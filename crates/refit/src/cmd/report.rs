@@ -10,6 +10,7 @@ use refit_lab::experiment::Role;
 use refit_report::{Kept, crash, history, pool, run_summary, tuning, watch};
 
 use super::bounded::bounded;
+use super::named_file;
 use super::output::{self, Output, Stored};
 use super::print;
 use super::result_file::replace;
@@ -118,10 +119,9 @@ const KEPT: &str = "kept";
 /// What is stored, with what was typed.
 fn decided(dir: &Path, all: &[(PathBuf, Comparison)], args: &ReportArgs) -> Result<Kept> {
     let file = dir.join(KEPT);
-    let text = match std::fs::read_to_string(&file) {
-        Ok(text) => text,
+    let text = match file.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
+        _ => named_file::read(&file, named_file::MOST_OF_RESULT)?,
     };
     let mut kept = Kept::parse(&text);
     let before = kept.clone();

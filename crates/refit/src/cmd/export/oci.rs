@@ -1,6 +1,5 @@
 //! `refit export oci`: options of `docker run` and `podman run`, a seccomp profile, a line of a Dockerfile.
 
-use std::fs;
 use std::path::{Path, PathBuf, absolute};
 
 use anyhow::{Context, Result, bail};
@@ -13,6 +12,7 @@ use serde_json::Value;
 
 use super::seccomp::{allow_all, beneath};
 use crate::cli::OciArgs;
+use crate::cmd::named_file;
 use crate::cmd::print;
 use crate::cmd::result_file::{ResultFile, replace};
 
@@ -158,8 +158,7 @@ fn write_profile(file: &Path, given: Option<&Path>) -> Result<()> {
     let json = match given {
         Some(given) => {
             let shown = given.display();
-            let content =
-                fs::read_to_string(given).with_context(|| format!("cannot read {shown}"))?;
+            let content = named_file::read(given, named_file::MOST_OF_OBJECT)?;
             let profile: Value =
                 serde_json::from_str(&content).with_context(|| format!("{shown} is not JSON"))?;
             let made = beneath(profile).with_context(|| format!("--profile {shown}"))?;

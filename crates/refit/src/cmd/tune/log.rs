@@ -9,6 +9,7 @@ use refit_lab::{TUNING_SCHEMA, Tuning};
 use refit_run::printable;
 use serde::Serialize;
 
+use crate::cmd::named_file;
 use crate::cmd::result_file::replace;
 
 /// The record's file.
@@ -80,12 +81,8 @@ impl Log {
     /// The record.
     pub fn read_record(&self) -> Result<Tuning> {
         let path = self.path.join(RECORD);
-        let text = fs::read_to_string(&path).with_context(|| {
-            format!(
-                "cannot read {}: --resume wants the directory of a tuning (--log)",
-                path.display()
-            )
-        })?;
+        let text = named_file::read(&path, named_file::MOST_OF_RESULT)
+            .context("--resume wants the directory of a tuning (--log)")?;
         let tuning: Tuning = serde_json::from_str(&text)
             .with_context(|| format!("{} is damaged", path.display()))?;
         if tuning.schema != TUNING_SCHEMA {

@@ -1,7 +1,5 @@
 //! `refit export kubernetes apply`: settings for a workload, as a patch.
 
-use std::fs;
-use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -10,6 +8,7 @@ use refit_services::export::workload::{Profile, WorkloadPatch, patch, policy};
 use serde_json::Value;
 
 use crate::cli::{KubernetesApplyArgs, PatchForm};
+use crate::cmd::named_file;
 use crate::cmd::print;
 use crate::cmd::result_file::replace;
 
@@ -70,12 +69,10 @@ fn written(patch: &WorkloadPatch, form: PatchForm) -> Value {
 }
 
 fn object(path: &Path) -> Result<Value> {
-    let mut text = String::new();
-    let read = match path.to_str() {
-        Some("-") => std::io::stdin().read_to_string(&mut text).map(drop),
-        _ => fs::read_to_string(path).map(|read| text = read),
+    let text = match path.to_str() {
+        Some("-") => named_file::read_stdin(named_file::MOST_OF_OBJECT)?,
+        _ => named_file::read(path, named_file::MOST_OF_OBJECT)?,
     };
-    read.with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_str(&text).with_context(|| {
         format!(
             "{} is not JSON\n  kubectl get deployment/NAME -o json prints the object",
