@@ -115,9 +115,8 @@ static size_t read_blocks(struct iocb **blocks, long count,
 	       sizeof *copies;
 }
 
-static int write_operation(struct iocb *block, int to)
+static int write_operation(struct iocb *block, uint16_t operation)
 {
-	uint16_t operation = (uint16_t)to;
 	struct iovec ours = {&operation, sizeof operation};
 	struct iovec theirs = {&block->aio_lio_opcode, sizeof operation};
 	return carry(SYS_process_vm_writev, &ours, &theirs, 1) ==
@@ -126,17 +125,16 @@ static int write_operation(struct iocb *block, int to)
 
 /* A read or write of nothing, which completes with 0 as a sync does: the kernel
  * has no operation that does nothing (IOCB_CMD_NOOP is refused, io_submit(2)).
- * -1 where the file is open for neither, by access mode 3 (open(2)): it can be
- * synced.
- */
+ * Negative for a file that is open for neither (O_WRONLY | O_RDWR, open(2)), and
+ * can be synced. */
 static int nothing_for(const struct iocb *block)
 {
 	long flags = prim_syscall(SYS_fcntl, block->aio_fildes, F_GETFL, 0, 0);
 	switch (flags & O_ACCMODE) {
 	case O_RDONLY:
+	case O_RDWR:
 		return IOCB_CMD_PREAD;
 	case O_WRONLY:
-	case O_RDWR:
 		return IOCB_CMD_PWRITE;
 	default:
 		return -1;
@@ -150,10 +148,14 @@ static int is_sync(const struct iocb *block)
 }
 
 /* A sync that has a buffer, length, offset or flags is left to the kernel to
- * refuse (fs/aio.c aio_fsync). */
+ * refuse (fs/aio.c aio_fsync). Of a flag other than IOCB_FLAG_RESFD, as that of a
+ * priority, a read or write makes more than a sync does. */
 static int is_plain(const struct iocb *block)
 {
 	struct stat st;
+	if (block->aio_flags & ~(uint32_t)IOCB_FLAG_RESFD) {
+		return 0;
+	}
 	/* Nothing can be read from a directory, and it can be synced. */
 	return prim_syscall(SYS_fstat, block->aio_fildes, &st, 0, 0) == 0 &&
 	       S_ISREG(st.st_mode) && !block->aio_buf && !block->aio_nbytes &&
@@ -177,7 +179,7 @@ long refit_io_submit(void *context, long count, struct iocb **blocks)
 			int nothing = is_plain(block) ? nothing_for(block) : -1;
 			swapped[i] = nothing >= 0 &&
 				     refit_sync_is_off((int)block->aio_fildes) &&
-				     write_operation(list[i], nothing);
+				     write_operation(list[i], (uint16_t)nothing);
 			refit_counted(REFIT_CALL_IO_SUBMIT, swapped[i]);
 		}
 	}

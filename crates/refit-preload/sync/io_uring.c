@@ -120,7 +120,8 @@ static void swap_pending(const struct io_uring *ring)
 {
 	unsigned shift = ring->setup_flags & IORING_SETUP_SQE128 ? 1 : 0;
 	for (unsigned i = ring->sqe_head; i != ring->sqe_tail; i++) {
-		refit_swap_entry(&ring->sqes[(i & *ring->mask) << shift]);
+		refit_swap_entry(&ring->sqes[(i & *ring->mask) << shift],
+				 ring->setup_flags);
 	}
 }
 

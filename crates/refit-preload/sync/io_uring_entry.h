@@ -4,7 +4,8 @@
 
 struct io_uring_sqe;
 
-/* Swaps an operation that is about to be submitted, and counts it. */
-void refit_swap_entry(struct io_uring_sqe *sqe);
+/* Swaps an operation that is about to be submitted to a ring that was set up with
+ * these flags, and counts it. */
+void refit_swap_entry(struct io_uring_sqe *sqe, unsigned setup_flags);
 
 #endif

@@ -36,6 +36,8 @@ struct own_ring {
 	size_t queue_size;
 	char *sqes;
 	size_t sqes_size;
+	char *completions;
+	size_t completions_size;
 };
 
 #define RINGS 32
@@ -128,6 +130,9 @@ static void mapped(char *at, size_t size, int protection, int fd, off_t offset)
 	} else if (offset == IORING_OFF_SQES) {
 		ring->sqes = at;
 		ring->sqes_size = size;
+	} else if (offset == IORING_OFF_CQ_RING) {
+		ring->completions = at;
+		ring->completions_size = size;
 	}
 }
 
@@ -136,16 +141,33 @@ static int overlaps(const char *one, size_t size, const char *at, size_t length)
 	return one && one < at + length && at < one + size;
 }
 
-void refit_forget_mapping(const void *at, size_t size)
+static struct own_ring *ring_in(const void *at, size_t size)
 {
 	for (int i = 0; UNLIKELY(rings != NULL) && i < RINGS; i++) {
 		struct own_ring *ring = &rings[i];
 		if (overlaps(ring->queue, ring->queue_size, at, size) ||
-		    overlaps(ring->sqes, ring->sqes_size, at, size)) {
-			ring->queue = NULL;
-			ring->sqes = NULL;
-			ring->fate = FREE;
+		    overlaps(ring->sqes, ring->sqes_size, at, size) ||
+		    overlaps(ring->completions, ring->completions_size, at,
+			     size)) {
+			return ring;
 		}
+	}
+	return NULL;
+}
+
+int refit_ring_lies_in(const void *at, size_t size)
+{
+	return ring_in(at, size) != NULL;
+}
+
+void refit_forget_mapping(const void *at, size_t size)
+{
+	struct own_ring *ring;
+	while ((ring = ring_in(at, size))) {
+		ring->queue = NULL;
+		ring->sqes = NULL;
+		ring->completions = NULL;
+		ring->fate = FREE;
 	}
 }
 
@@ -261,7 +283,7 @@ static int swap_submitted(const struct own_ring *ring, unsigned count,
 				      ? i & mask
 				      : word(ring, ring->array)[i & mask];
 		if (at <= mask) { /* else the kernel drops it */
-			refit_swap_entry(&sqes[at << shift]);
+			refit_swap_entry(&sqes[at << shift], ring->flags);
 		}
 	}
 	return 1;

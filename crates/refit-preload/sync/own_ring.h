@@ -30,6 +30,9 @@ void refit_own_ring_set_up(int fd, unsigned flags,
 long refit_io_uring_enter(long fd, long count, long wait, long flags,
 			  long argument, long size);
 
+/* Whether memory of a ring is known to lie there. */
+int refit_ring_lies_in(const void *at, size_t size);
+
 /* Before memory is unmapped or moved: no ring lies there any more. */
 void refit_forget_mapping(const void *at, size_t size);
 

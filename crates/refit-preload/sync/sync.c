@@ -3,7 +3,9 @@
  *
  *   descriptors  sync_file_range(fd, 0, 0, 0): EBADF for what is closed or
  *                O_PATH, ESPIPE for what is not a file, else 0
- *   mappings     msync with MS_ASYNC, which validates and does nothing
+ *   mappings     msync with MS_ASYNC, which validates and does nothing; it does
+ *                not tell that a mapping has nothing to sync, as an io_uring's,
+ *                which is known, or a device's, which is not
  *
  * Only 0, EBADF and ESPIPE count as an answer; a sandbox's EPERM or ENOSYS
  * leads to the real call.
@@ -19,6 +21,7 @@
 #include "decision.h"
 #include "disk.h"
 #include "others.h"
+#include "own_ring.h"
 #include "slot.h"
 
 /* Cancellation points stay cancellation points; sync and syncfs are none.
@@ -337,7 +340,8 @@ long refit_msync(void *address, size_t size, int flags, enum refit_way way)
 		return ask(&f);
 	}
 	struct refit_counter *c = refit_counter(f.call);
-	if (decision == REFIT_DECISION_OFF && !(flags & MS_ASYNC)) {
+	if (decision == REFIT_DECISION_OFF && !(flags & MS_ASYNC) &&
+	    !refit_ring_lies_in((const void *)address, size)) {
 		long probe = prim_syscall(SYS_msync, address, size,
 					  (flags & ~MS_SYNC) | MS_ASYNC, 0);
 		if (probe == 0) {
@@ -372,10 +376,15 @@ void refit_sync(enum refit_way way)
 	real(c, decision, &f);
 }
 
-int refit_sync_is_off(int fd)
+int refit_range_is_off(int fd, off64_t offset, off64_t size)
 {
 	return refit_decide(fd) == REFIT_DECISION_OFF &&
-	       prim_syscall(SYS_sync_file_range, fd, 0, 0, 0) == 0;
+	       prim_syscall(SYS_sync_file_range, fd, offset, size, 0) == 0;
+}
+
+int refit_sync_is_off(int fd)
+{
+	return refit_range_is_off(fd, 0, 0);
 }
 
 int refit_counted(enum refit_call call, int is_suppressed)

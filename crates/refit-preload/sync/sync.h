@@ -43,6 +43,9 @@ void refit_setfl_done(int fd, int flags);
  * this file, and the kernel would not refuse the call. */
 int refit_sync_is_off(int fd);
 
+/* The same of a range, as sync_file_range has it. */
+int refit_range_is_off(int fd, off64_t offset, off64_t size);
+
 /* Counts such a call, and returns is_suppressed. */
 int refit_counted(enum refit_call call, int is_suppressed);
 

@@ -34,18 +34,25 @@ static long raw_submit(aio_context_t context, long count, void *list)
 static void odd_lists(aio_context_t context, int fd)
 {
     struct iocb sync = {.aio_lio_opcode = IOCB_CMD_FSYNC, .aio_fildes = (uint32_t)fd};
-    struct iocb flagged = sync, sized = sync, unknown = sync, closed = sync;
+    struct iocb flagged = sync, sized = sync, unknown = sync, closed = sync, prioritised = sync;
     flagged.aio_rw_flags = 1;
+    // A read would be refused for this.
+    prioritised.aio_flags = IOCB_FLAG_IOPRIO;
+    prioritised.aio_reqprio = (int16_t)0xe000;
     sized.aio_nbytes = 1;
     unknown.aio_lio_opcode = 77;
     closed.aio_fildes = 900;
     struct iocb *breaks_off[] = {&sync, &closed, &sync}, *refused[] = {&flagged}, *with_size[] = {&sized};
-    struct iocb *unknowns[] = {&unknown}, *null[] = {NULL}, *unreadable[] = {(struct iocb *)8};
     struct io_event events[4];
+    long taken;
+    struct iocb *prioritiseds[] = {&prioritised}, *unknowns[] = {&unknown}, *null[] = {NULL}, *unreadable[] = {(struct iocb *)8};
     CELL("io_submit_fsync", "no_block", raw_submit(context, 0, breaks_off));
     CELL("io_submit_fsync", "negative_count", raw_submit(context, -1, breaks_off));
     CELL("io_submit_fsync", "with_flags", raw_submit(context, 1, refused));
     CELL("io_submit_fsync", "with_size", raw_submit(context, 1, with_size));
+    CELL("io_submit_fsync", "with_a_priority", taken = raw_submit(context, 1, prioritiseds));
+    if (taken == 1)
+        CELL("io_getevents", "with_a_priority", syscall(SYS_io_getevents, context, 1L, 1L, events, NULL));
     CELL("io_submit_fsync", "unknown_operation", raw_submit(context, 1, unknowns));
     CELL("io_submit_fsync", "null_block", raw_submit(context, 1, null));
     CELL("io_submit_fsync", "unreadable_block", raw_submit(context, 1, unreadable));

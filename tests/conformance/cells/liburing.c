@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <liburing.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 
 // What is prepared, submitted and waited for; its completion with the user's data still in it.
@@ -84,5 +85,6 @@ void liburing_cells(void)
         submitted("liburing_fdatasync", kinds[i].name, &ring, fsync_of(&ring, kinds[i].fd, IORING_FSYNC_DATASYNC));
     }
     odd_entries(&ring, kinds[0].fd);
+    CELL("msync", "liburings_ring", msync(ring.sq.ring_ptr, ring.sq.ring_sz, MS_SYNC));
     io_uring_queue_exit(&ring);
 }

@@ -89,16 +89,95 @@ static void opens(void)
     cell("ring_openat", "O_SYNC", fd, KEPT, note);
 }
 
-void ring_cells(void)
+static const struct {
+    const char *kind, *registered;
+    int64_t offset;
+    uint32_t length;
+} ranges[] = {
+    {"whole", "registered_whole", 0, 0},
+    {"one_page", "registered_one_page", 4096, 4096},
+    {"negative_offset", "registered_negative_offset", -1, 0},
+    {"lowest_offset", "registered_lowest_offset", INT64_MIN, 4096},
+    {"overflow", "registered_overflow", INT64_MAX, 2},
+};
+
+// On parts of a file, and on files that only the ring knows.
+static void parts_of_files(int fd, int pipe)
 {
-    ring.fd = (int)syscall(SYS_io_uring_setup, 4, &ring.p);
-    if (ring.fd < 0) {
-        printf("# no io_uring here: %s\n", errno_name(errno));
-        return;
+    int files[] = {fd, pipe};
+    if (syscall(SYS_io_uring_register, ring.fd, IORING_REGISTER_FILES, files, 2) != 0)
+        broken("register files");
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+        struct io_uring_sqe sync = {
+            .opcode = IORING_OP_FSYNC, .fd = fd, .off = (uint64_t)ranges[i].offset, .len = ranges[i].length};
+        struct io_uring_sqe range = sync;
+        range.opcode = IORING_OP_SYNC_FILE_RANGE;
+        range.sync_range_flags = SYNC_FILE_RANGE_WRITE;
+        told("ring_fsync", ranges[i].kind, sync);
+        told("ring_sync_file_range", ranges[i].kind, range);
+        sync.flags = range.flags = IOSQE_FIXED_FILE;
+        sync.fd = range.fd = 0;
+        told("ring_fsync", ranges[i].registered, sync);
+        told("ring_sync_file_range", ranges[i].registered, range);
     }
+    struct io_uring_sqe odd = {.opcode = IORING_OP_SYNC_FILE_RANGE, .fd = fd, .sync_range_flags = 0x99};
+    told("ring_sync_file_range", "bad_flags", odd);
+    odd.sync_range_flags = SYNC_FILE_RANGE_WRITE;
+    odd.flags = IOSQE_FIXED_FILE;
+    odd.fd = 1;
+    told("ring_sync_file_range", "registered_pipe", odd);
+    told("ring_fsync", "registered_pipe",
+         (struct io_uring_sqe){.opcode = IORING_OP_FSYNC, .flags = IOSQE_FIXED_FILE, .fd = 1});
+}
+
+// What of a ring is mapped is no file.
+static void mapped_parts(void)
+{
+    CELL("msync", "ring_queue", msync(ring.submissions, 4096, MS_SYNC));
+    CELL("msync", "ring_entries", msync(ring.entries, 64, MS_SYNC));
+    CELL("msync", "ring_completions", msync(ring.completions, 4096, MS_SYNC));
+    CELL("msync", "ring_queue_async", msync(ring.submissions, 4096, MS_ASYNC));
+}
+
+static int set_up(uint32_t flags)
+{
+    ring.p = (struct io_uring_params){.flags = flags};
+    ring.fd = (int)syscall(SYS_io_uring_setup, 4, &ring.p);
+    if (ring.fd < 0)
+        return 0;
     ring.submissions = map(ring.p.sq_off.array + ring.p.sq_entries * sizeof(uint32_t), IORING_OFF_SQ_RING);
     ring.completions = map(ring.p.cq_off.cqes + ring.p.cq_entries * sizeof(struct io_uring_cqe), IORING_OFF_CQ_RING);
     ring.entries = map(ring.p.sq_entries * sizeof(struct io_uring_sqe), IORING_OFF_SQES);
+    return 1;
+}
+
+// One may only sync, and another polls for what it completes.
+static void odd_rings(int fd)
+{
+    struct io_uring_sqe sync = {.opcode = IORING_OP_FSYNC, .fd = fd};
+    struct io_uring_restriction only[] = {{.opcode = IORING_RESTRICTION_SQE_OP, .sqe_op = IORING_OP_FSYNC}};
+    if (set_up(IORING_SETUP_R_DISABLED)) {
+        if (syscall(SYS_io_uring_register, ring.fd, IORING_REGISTER_RESTRICTIONS, only, 1) != 0 ||
+            syscall(SYS_io_uring_register, ring.fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0) != 0)
+            broken("restrict the ring");
+        told("ring_fsync", "only_fsync_allowed", sync);
+    }
+    if (set_up(IORING_SETUP_IOPOLL))
+        told("ring_fsync", "ring_that_polls", sync);
+}
+
+void ring_cells(void)
+{
+    int ends[2];
+    if (!set_up(0)) {
+        printf("# no io_uring here: %s\n", errno_name(errno));
+        return;
+    }
     each_kind();
     opens();
+    must(pipe(ends), "pipe");
+    int fd = must(open("file", O_RDWR), "file");
+    parts_of_files(fd, ends[0]);
+    mapped_parts();
+    odd_rings(fd);
 }

@@ -15,7 +15,8 @@ pub struct SharedFile {
 }
 
 /// The files whose pages an msync of this range writes. `None`: the kernel would
-/// refuse it (ENOMEM: a part of it is not mapped), or it is unknown.
+/// refuse it (ENOMEM: a part of it is not mapped; EINVAL: a part is of an io_uring or another object without a path, which
+/// has nothing to sync), or it is unknown.
 pub fn shared_files(tid: u32, from: u64, length: u64) -> Option<Vec<SharedFile>> {
     let maps = fs::read_to_string(format!("/proc/{tid}/maps")).ok()?;
     parse(&maps, from, length)
@@ -44,6 +45,9 @@ fn parse(maps: &str, from: u64, length: u64) -> Option<Vec<SharedFile>> {
         let device = fields.nth(1)?.split_once(':')?;
         let _inode = fields.next()?;
         let path = fields.next().unwrap_or_default().trim_start();
+        if is_shared && !path.starts_with('/') {
+            return None;
+        }
         if is_shared {
             files.push(SharedFile {
                 path: path.strip_suffix(" (deleted)").unwrap_or(path).into(),
@@ -70,6 +74,7 @@ mod tests {
 3000-4000 rw-p 00000000 00:00 0 
 4000-5000 rw-s 00001000 00:2a 13                         /c (deleted)
 7000-8000 rw-p 00000000 00:00 0                          [stack]
+8000-9000 rw-s 00000000 00:0f 14                         anon_inode:[io_uring]
 ";
 
     #[test]
@@ -92,7 +97,9 @@ mod tests {
             (0x1001, 1), // not on a page
             (0x1000, 0), // nothing
             (0x1000, u64::MAX),
-            (0x7000, 0x1001),
+            (0x7000, 0x1001), // a ring
+            (0x8000, 1),
+            (0x8000, 0x1001), // and nothing
         ] {
             assert_eq!(files(from, length), None, "{from:x} {length:x}");
         }
