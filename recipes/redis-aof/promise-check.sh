@@ -4,7 +4,7 @@
 set -eu
 start() {
 	rm -f socket server.log
-	redis-server redis.conf &
+	redis-server redis.conf >server.log 2>&1 &
 	server=$!
 	until redis-cli -s socket ping 2>&1 | grep -q PONG; do
 		kill -0 "$server" 2>/dev/null || return 1

@@ -5,7 +5,6 @@ cat >redis.conf <<END
 dir $REFIT_DIR
 unixsocket $REFIT_DIR/socket
 port 0
-logfile $REFIT_DIR/server.log
 save ""
 appendonly yes
 appendfsync always

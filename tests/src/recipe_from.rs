@@ -16,6 +16,7 @@ use crate::test_env::{TestEnv, described, expect_printed, expect_refused};
 
 pub const TESTS: &[Test] = &[
     test!(a_redis_keeps_its_settings_and_loses_its_secrets).limit_seconds(120),
+    test!(an_odd_redis_starts_or_its_line_and_the_reason_are_told).limit_seconds(120),
     test!(a_postgresql_keeps_its_settings).limit_seconds(300),
     test!(a_configuration_is_compared_and_cut).limit_seconds(300),
     test!(what_is_refused_writes_nothing),
@@ -154,6 +155,66 @@ fn a_redis_keeps_its_settings_and_loses_its_secrets(env: &TestEnv) -> Outcome {
         ],
     );
     expect_untouched(&master);
+    Outcome::Pass
+}
+
+fn an_odd_redis_starts_or_its_line_and_the_reason_are_told(env: &TestEnv) -> Outcome {
+    let (master, port) = trap();
+    let odd = |text: &str| env.file("redis.conf", text);
+    // A vertical tab is white space to Redis; each of these lines would keep the private copy from answering.
+    let file = odd(&format!(
+        "appendonly yes\n\x0breplicaof 127.0.0.1 {port}\n\x0brequirepass\x0bhidden\nmin-replicas-to-write 1\n\
+         maxclients 2\nunixsocketperm 0\nproc-title-template \"\u{e9} {{title}}\"\r\nlogfile /no/such/log\n"
+    ));
+    new(env, "odd", "--from", &file);
+    let file = env.path("odd/recipe.toml");
+    let toml = fs::read_to_string(&file).expect("it was written");
+    expect_texts(
+        &toml,
+        &[
+            "min-replicas-to-write: no other",
+            "maxclients 2: the load has",
+        ],
+    );
+    expect_without(Path::new(&env.path("odd")), &["hidden"]);
+    let output = check(env, "./odd", &[]);
+    require(env, "redis-aof", &output);
+    expect_printed(&output, 0, "ok      odd: baseline: ");
+    expect_untouched(&master);
+    for (name, line, reasons) in [
+        (
+            "unknown",
+            "nosuch-setting 1",
+            &["'nosuch-setting 1'", "Bad directive"][..],
+        ),
+        (
+            "quotes",
+            "maxmemory \"1mb",
+            &["'maxmemory \"1mb'", "Unbalanced quotes"],
+        ),
+        (
+            "module",
+            "loadmodule /usr/lib/no.so",
+            &["/usr/lib/no.so", "No such file"],
+        ),
+    ] {
+        let file = odd(&format!("appendonly yes\n{line}\n"));
+        new(env, name, "--from", &file);
+        let output = check(env, &format!("./{name}"), &[]);
+        expect_printed(&output, 1, &format!("FAILED  {name}: baseline: "));
+        expect_texts(&printed(&output), reasons);
+    }
+    // Redis reads the two as one line.
+    let nul = odd(&format!("appendonly yes\nrepl\0\nicaof 127.0.0.1 {port}\n"));
+    let quoted = format!("{}/redis.conf", env.subdir("a\"b"));
+    fs::copy(&nul, &quoted).expect("the directory is ours");
+    for (file, text) in [
+        (&nul, "a NUL byte in line 2"),
+        (&quoted, "without quotation"),
+    ] {
+        let words = ["recipes", "new", "none", "--from", file];
+        expect_refused(env, &words, &[file, text]);
+    }
     Outcome::Pass
 }
 

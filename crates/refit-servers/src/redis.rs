@@ -20,7 +20,8 @@ pub fn words(line: &str) -> Vec<String> {
                 quote = Some(c);
                 word.get_or_insert_default();
             }
-            (None, c) if c.is_ascii_whitespace() => found.extend(word.take()),
+            // isspace(3) has one more than Rust.
+            (None, c) if c.is_ascii_whitespace() || c == '\x0b' => found.extend(word.take()),
             _ => word.get_or_insert_default().push(c),
         }
     }
@@ -69,6 +70,7 @@ mod tests {
                 &["a", "x\"y\\zA\n", "it's \\n", r"C:\dir"],
             ),
             (r#"requirepass """#, &["requirepass", ""]),
+            ("\x0b\x0creplicaof\x0bh 1", &["replicaof", "h", "1"]),
         ] {
             assert_eq!(words(line), meant, "{line}");
         }

@@ -64,6 +64,14 @@ impl Copy {
     /// # Errors
     /// [`FromError::Unreadable`], [`FromError::Unusable`].
     pub fn main(path: &Path) -> Result<String, FromError> {
+        if !is_plain(path) {
+            return Err(FromError::Unusable {
+                path: path.to_owned(),
+                problem:
+                    "a configuration cannot name it without quotation\n  copy it: cp -r … /tmp/copy"
+                        .to_owned(),
+            });
+        }
         read(path).map_err(|cause| FromError::Unreadable {
             path: path.to_owned(),
             cause,
@@ -281,5 +289,10 @@ fn read(path: &Path) -> std::io::Result<String> {
     fs::File::open(path)?
         .take(MOST_BYTES)
         .read_to_end(&mut bytes)?;
+    // A server may read on behind it as if the line had not ended (Redis, by fgets(3)).
+    if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
+        let line = 1 + bytes[..at].iter().filter(|byte| **byte == b'\n').count();
+        return Err(std::io::Error::other(format!("a NUL byte in line {line}")));
+    }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -15,12 +15,15 @@ const TABLES: Tables = Tables {
         ("user aclfile masteruser", "accounts and their passwords"),
         ("tls-", "nobody comes over a network, and no key is copied"),
         (
-            "replica-announce- slave-announce- replicaof slaveof cluster-",
+            "replica-announce- slave-announce- replicaof slaveof min-replicas- min-slaves- cluster-",
             "no other server is asked",
         ),
         ("syslog-", "the system's log is not written to"),
     ],
 };
+
+/// Clients that the load has, and one beside them.
+const CLIENTS: u64 = 9;
 
 /// Commands of the load and of the check.
 const USED: &[&str] = &[
@@ -98,7 +101,7 @@ fn make(main: &Path, mut copy: Copy) -> Result<Parts, FromError> {
     let private = format!(
         "# The configuration, and after it what makes the instance private: the last line of a directive counts.\n\
          include \"{}\"\ninclude \"{}\"\n\
-         dir @DIR@\nunixsocket @DIR@/socket\nport 0\nlogfile @DIR@/server.log\ndaemonize no\n",
+         dir @DIR@\nunixsocket @DIR@/socket\nport 0\nlogfile \"\"\ndaemonize no\n",
         copy_of(main),
         copy_of(command_line),
     );
@@ -150,6 +153,9 @@ fn directive(line: &str, copy: &mut Copy, effective: &mut Effective) -> Line {
         "appendfsync" => effective.appendfsync = values.to_lowercase(),
         // What is included after it lies below it.
         "dir" => effective.dir = effective.dir.join(&values),
+        "maxclients" if values.parse().is_ok_and(|most: u64| most < CLIENTS) => {
+            return Line::LeftOut(format!("maxclients {values}: the load has more clients"));
+        }
         "rename-command" => {
             let command = words.get(1).map(|word| word.to_lowercase());
             if command.is_some_and(|command| USED.contains(&&*command)) {
