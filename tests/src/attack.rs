@@ -58,7 +58,7 @@ fn attacked(env: &TestEnv, mounts: &str, words: &str, attack: &str) -> (Output, 
 }
 
 /// Both places that a session can be in.
-const ON_RUN: &str = "mount -t tmpfs -o mode=755,size=4m tmpfs /run; mount -t tmpfs tmpfs /dev/shm";
+const ON_RUN: &str = "mount -t tmpfs -o mode=755,size=4m tmpfs /run; mount -t tmpfs -o mode=1777,size=4m tmpfs /dev/shm";
 const ON_SHM: &str =
     "mount -t ramfs ramfs /run; mount -t tmpfs -o mode=1777,size=4m tmpfs /dev/shm";
 
@@ -200,7 +200,7 @@ fn a_full_session_is_unknown_and_not_wrong(env: &TestEnv) -> Outcome {
             try more dd if=/dev/zero of=$session/images/more bs=4k count=1",
         ),
         (
-            "mount -t tmpfs -o mode=755,nr_inodes=100 tmpfs /run",
+            "mount -t tmpfs -o mode=755 tmpfs /run; mount -t tmpfs -o mode=1777,nr_inodes=100 tmpfs /dev/shm",
             "cd $session/images; for i in $(seq 100); do touch $i; done 2>/dev/null
             try more touch more",
         ),

@@ -19,6 +19,7 @@ pub const TESTS: &[Test] = &[
     test!(a_damaged_cache_heals_itself),
     test!(a_noexec_cache_falls_back_or_is_named),
     test!(a_strict_umask_shuts_nobody_out),
+    test!(a_dropped_program_fills_no_room_of_roots),
     test!(sessions_of_root_cannot_be_listed),
     test!(nothing_stays_behind_after_a_failed_start),
     test!(a_full_disk_for_json_is_reported_and_changes_no_code),
@@ -227,6 +228,52 @@ fn sessions_of_root_cannot_be_listed(env: &TestEnv) -> Outcome {
     assert_eq!(lines.len(), 3, "{text}");
     assert_eq!((lines[0], lines[2]), ("1", "2"), "{text}");
     assert!(lines[1].contains("Permission denied"), "{text}");
+    Outcome::Pass
+}
+
+/// Who gave up root's rights takes up room only where every user may; a refit that is killed leaves no more of it than
+/// the next one removes.
+fn a_dropped_program_fills_no_room_of_roots(env: &TestEnv) -> Outcome {
+    env.require_root();
+    for file in [refit_path(), env.program("fsync_once")] {
+        places::public(env, &file);
+    }
+    let script = "
+        mkdir out; chmod 1777 out
+        mount -t tmpfs -o size=8m tmpfs /run; mount -t tmpfs -o mode=1777,size=16m tmpfs /dev/shm
+        drop='setpriv --reuid=65534 --regid=65534 --clear-groups'
+        room() { df --output=avail -k /run | tail -n 1; }
+        export drop; before=$(room)
+        ./refit run --json report.json -- sh -c '
+            $drop ./fsync_once out/file
+            $drop sh -c \"head -c 64M /dev/zero >$REFIT_SESSION/images/x\" 2>/dev/null
+            $drop sh -c \": >$REFIT_SESSION/x\" 2>/dev/null || echo closed
+            df --output=avail -k /run | tail -n 1'
+        echo $before
+        find /run /dev/shm -name 'refit-*'
+        rmdir /dev/shm/refit; $drop mkdir -m 777 /dev/shm/refit # taken by another user
+        ./refit run --quiet --json other.json -- $drop ./fsync_once out/file
+        ./refit run -- sh -c 'until [ -s $REFIT_SESSION/lock ]; do :; done; kill -9 $PPID' || echo $?
+        for i in $(seq 50); do
+            ./refit run -- true
+            find /run /dev/shm -name 'refit-*' | grep -q . || break
+        done
+        find /run /dev/shm -name 'refit-*'";
+    let output = places::in_own_mounts(env, script).output();
+    let output = output.expect("unshare is there");
+    expect_code(&output, 0);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let [closed, during, before, killed] = text.lines().collect::<Vec<_>>()[..] else {
+        panic!("{}", described(&output));
+    };
+    let kib = |word: &str| word.trim().parse::<u64>().expect("KiB");
+    assert_eq!((closed, killed), ("closed", "137"));
+    assert!(kib(during) + 1024 > kib(before), "{text}");
+    for name in ["report.json", "other.json"] {
+        let report = fs::read_to_string(env.path(name)).expect("refit wrote it");
+        let report: Value = serde_json::from_str(&report).expect("JSON");
+        assert_eq!(report["totals"]["fsync"]["real"], 1, "{name}: {report:#}");
+    }
     Outcome::Pass
 }
 

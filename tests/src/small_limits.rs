@@ -157,14 +157,14 @@ fn few_descriptors_are_named(env: &TestEnv) -> Outcome {
 fn a_session_is_made_whole_or_not_at_all(env: &TestEnv) -> Outcome {
     for (option, limits) in [("nr_inodes", "$(seq 2 8)"), ("size", "4k 16k 64k 256k")] {
         let script = format!(
-            "mount -t tmpfs -o mode=1777 tmpfs /dev/shm
-            refit={}
+            "refit={}
             for limit in {limits}; do
                 mount -t tmpfs -o mode=755,{option}=$limit tmpfs /run
+                mount -t tmpfs -o mode=1777,{option}=$limit tmpfs /dev/shm
                 $refit run --quiet --json report sync=off -- true 2>err && code=0 || code=$?
                 echo ${{limit%k}} $code $(find /run /dev/shm -name 'refit-*' | wc -l)
                 sed 's/^/> /' err
-                umount -l /run
+                umount -l /run /dev/shm
             done",
             refit_path()
         );

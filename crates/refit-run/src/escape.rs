@@ -62,6 +62,15 @@ pub fn escaped(run: &Run, seen: &Witnessed) -> Vec<Escape> {
     seen.callers.iter().filter_map(beyond).collect()
 }
 
+/// Real fsync and fdatasync calls that were counted: the witness sees each on a filesystem that it watches.
+#[must_use]
+pub fn counted_fsyncs(run: &Run) -> u64 {
+    let executables = run.executables.iter();
+    executables
+        .map(|one| reals(one, &|name| ["fsync", "fdatasync"].contains(&name)))
+        .fold(0, u64::saturating_add)
+}
+
 fn reals(executable: &ExecutableReport, is_it: &dyn Fn(&str) -> bool) -> u64 {
     let calls = executable.calls.iter();
     calls

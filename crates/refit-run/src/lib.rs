@@ -35,7 +35,7 @@ mod watch;
 
 pub use advice::{Advice, Proposal, Reason, advice};
 pub use coverage::{Coverage, FilterReport, OtherDefinitions, Reached, Unknown};
-pub use escape::{Escape, escaped};
+pub use escape::{Escape, counted_fsyncs, escaped};
 pub use identity::{IdentityTerm, MemoryIdentity};
 pub use in_effect::{InEffect, OPEN_SYNC};
 pub use library_class::{class_of, explain, replaced_syncs};

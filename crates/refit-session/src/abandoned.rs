@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 
-use crate::directory::{NAME, base, remove_dir};
+use crate::directory::{IMAGES, NAME, base, remove_dir};
 use crate::image_files::{image_files, open_image, open_own};
 use crate::leader::Leader;
 use crate::sys::lease::{Holders, is_held};
@@ -66,7 +66,7 @@ fn turn(path: &Path) -> Option<File> {
 fn is_in_use(path: &Path) -> bool {
     let held = |file: &Path, by| open_own(file).is_some_and(|file| is_held(&file, by));
     held(&path.join("policy"), Holders::Anybody)
-        || image_files(&path.join("images")).any(|image| {
+        || image_files(&path.join(IMAGES)).any(|image| {
             open_image(&image).is_some_and(|(file, _)| is_held(&file, Holders::Writers))
         })
 }

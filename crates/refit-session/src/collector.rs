@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::geteuid;
 
 use crate::collected::Collected;
+use crate::directory::IMAGES;
 use crate::heap::file::{block_of, identity};
 use crate::heap::{CountedHeap, HeapImage, HeapReport, HeapSamples, PurgeRequest};
 use crate::image::{IMAGE_SIZE, Image};
@@ -47,7 +48,7 @@ impl Collector {
     #[must_use]
     pub fn new(session: &Path, expects_first: bool) -> Collector {
         Collector {
-            images: session.join("images"),
+            images: session.join(IMAGES),
             collected: Collected {
                 expected: expects_first.into(),
                 ..Collected::default()
@@ -241,7 +242,7 @@ mod tests {
     #[test]
     fn what_another_user_put_there_is_passed_over() {
         let dir = tempfile::tempdir().unwrap();
-        let images = dir.path().join("images");
+        let images = dir.path().join(IMAGES);
         fs::create_dir(&images).unwrap();
         fs::write(images.join("short"), b"x").unwrap();
         fs::write(images.join("zeroes"), vec![0; IMAGE_SIZE]).unwrap();

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, StatVfsMountFlags, flock};
@@ -28,6 +28,12 @@ fn shared() -> &'static Path {
 
 pub(crate) const NAME: OwnName = OwnName {
     prefix: "refit-",
+    bytes: 16,
+};
+
+/// Not that of a session, so that nobody takes one for the other.
+const NAME_OF_IMAGES: OwnName = OwnName {
+    prefix: "refit-images-",
     bytes: 16,
 };
 
@@ -63,11 +69,7 @@ pub fn base() -> PathBuf {
         if is_writable_tmpfs(Path::new("/run")) {
             return "/run/refit".into();
         }
-        // Anybody may have made something of that name first.
-        let own = shared().join("refit");
-        if fs::symlink_metadata(&own).map_or(true, |about| about.is_dir() && about.uid() == 0) {
-            return own;
-        }
+        return shared_own();
     } else if let Some(dir) = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
         let ours = fs::metadata(&dir)
             .is_ok_and(|meta| meta.uid() == uid.as_raw() && meta.mode() & 0o077 == 0);
@@ -76,6 +78,16 @@ pub fn base() -> PathBuf {
         }
     }
     shared().into()
+}
+
+/// Root's own directory where everybody may write. Anybody may have made something of that name first: then
+/// there is none.
+fn shared_own() -> PathBuf {
+    let own = shared().join("refit");
+    match fs::symlink_metadata(&own) {
+        Ok(about) if !about.is_dir() || about.uid() != 0 => shared().into(),
+        _ => own,
+    }
 }
 
 /// Makes the directory of the sessions. Its mode is set, and a wrong one repaired:
@@ -208,17 +220,39 @@ fn fill(path: &Path, root: bool, counts: bool) -> io::Result<File> {
     // Another refit may hold it for the moment that `is_abandoned` takes.
     flock(&lock, FlockOperation::LockExclusive)?;
     if counts {
-        let images = path.join("images");
-        DirBuilder::new().mode(0o700).create(&images)?;
-        set(&images, if root { 0o1733 } else { 0o700 })?;
+        let images = path.join(IMAGES);
+        let place = match root && !path.starts_with(shared()) && is_writable_tmpfs(shared()) {
+            true => linked(&images)?,
+            false => images,
+        };
+        DirBuilder::new().mode(0o700).create(&place)?;
+        set(&place, if root { 0o1733 } else { 0o700 })?;
     }
     Ok(lock)
+}
+
+/// Where processes leave what they count.
+pub(crate) const IMAGES: &str = "images";
+
+/// Makes a link in the session to a place where every user of the machine may write: a program that gave up root's rights
+/// makes files there as well, of any size, and may not fill root's /run. The link comes first, so that by it all is found
+/// and removed again.
+fn linked(images: &Path) -> io::Result<PathBuf> {
+    let base = shared_own();
+    if base != shared() {
+        make_base(&base, 0o711)?;
+    }
+    let place = base.join(NAME_OF_IMAGES.make()?);
+    symlink(&place, images)?;
+    Ok(place)
 }
 
 /// Bounded and flat: whatever else a program put there stays, and is tried
 /// again by the next run.
 pub(crate) fn remove_dir(path: &Path) {
-    for dir in [path.join("images"), path.to_owned()] {
+    let images = path.join(IMAGES);
+    let place = fs::read_link(&images).unwrap_or(images);
+    for dir in [place, path.to_owned()] {
         if let Ok(entries) = fs::read_dir(&dir) {
             for entry in entries.flatten() {
                 let _ = fs::remove_file(entry.path());

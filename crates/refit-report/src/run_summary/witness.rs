@@ -1,6 +1,6 @@
 //! What the kernel saw, beside what refit counted.
 
-use refit_run::{Escape, RunReport, Testimony, Witnessed, escaped};
+use refit_run::{Escape, RunReport, Testimony, Witnessed, counted_fsyncs, escaped};
 
 use crate::coverage::some;
 use crate::format::{file_name, grouped, plural};
@@ -69,6 +69,13 @@ fn testimony(report: &RunReport, seen: &Witnessed, about_syncs: bool) -> Vec<Str
         }
         lines.push(line);
     }
+    let unseen = unseen_calls(report, seen);
+    if unseen > 0 {
+        lines.push(format!(
+            "witness: {} more were counted than it saw: made on other filesystems, refused, or not made at all",
+            grouped(unseen)
+        ));
+    }
     if about_syncs && seen.by_kernel > 0 {
         lines.push(format!(
             "witness: {} more by the kernel's own threads, for this program or another",
@@ -76,6 +83,17 @@ fn testimony(report: &RunReport, seen: &Witnessed, about_syncs: bool) -> Vec<Str
         ));
     }
     lines
+}
+
+/// Calls that programs counted as real, and of which the kernel saw nothing; 0 where it may have missed some.
+fn unseen_calls(report: &RunReport, seen: &Witnessed) -> u64 {
+    let events = seen.callers.iter().flat_map(|caller| &caller.events);
+    let of_files = events.filter(|(name, _)| !name.ends_with("_sync_fs"));
+    let saw = of_files.map(|(_, calls)| calls).sum();
+    match seen.lost {
+        0 => counted_fsyncs(&report.run).saturating_sub(saw),
+        _ => 0,
+    }
 }
 
 /// A caller by its executable.
@@ -134,6 +152,22 @@ mod tests {
             lines(&report),
             ["witness: 3,000 durable calls reached ext4 (cleanup 3,000)"]
         );
+    }
+
+    #[test]
+    fn what_was_counted_and_not_seen_is_doubted() {
+        let one = executable("/bin/a", "fsync", calls(54_000, 0, 54_000));
+        let mut report = report(&[], vec![one]);
+        report.run.witness = seen(vec![caller("/bin/a", false, 5)]);
+        let doubt = "witness: 53,995 more were counted than it saw: made on other filesystems, refused, or not made at all";
+        assert_eq!(
+            lines(&report),
+            ["witness: 5 durable calls reached ext4 (a 5)", doubt]
+        );
+        if let Some(Testimony::Seen(seen)) = &mut report.run.witness {
+            seen.lost = 1;
+        }
+        assert_eq!(lines(&report).len(), 1);
     }
 
     #[test]
