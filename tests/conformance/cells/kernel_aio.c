@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cell.h"
 
+#include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -77,6 +78,10 @@ void kernel_aio_cells(void)
         submitted("io_submit_fsync", kinds[i].name, context, kinds[i].fd, IOCB_CMD_FSYNC);
         submitted("io_submit_fdsync", kinds[i].name, context, kinds[i].fd, IOCB_CMD_FDSYNC);
     }
+    // It can be synced, and neither read nor written.
+    int neither = must(open("file", O_WRONLY | O_RDWR), "open for neither");
+    submitted("io_submit_fsync", "open_for_neither", context, neither, IOCB_CMD_FSYNC);
+    submitted("io_submit_fdsync", "open_for_neither", context, neither, IOCB_CMD_FDSYNC);
     odd_lists(context, kinds[0].fd);
     syscall(SYS_io_destroy, context);
 }

@@ -37,7 +37,6 @@ const struct kind *all_kinds(size_t *how_many)
     add("regular_rdwr", open("file", O_RDWR));
     add("regular_rdonly", open("file", O_RDONLY));
     add("regular_wronly", open("file", O_WRONLY));
-    add("regular_neither", open("file", O_WRONLY | O_RDWR));
     add("regular_unlinked", open(".", O_TMPFILE | O_RDWR, 0600));
     add("directory", open(".", O_RDONLY | O_DIRECTORY));
     add("memfd", memfd_create("memfd", 0));

@@ -136,7 +136,8 @@ impl OpenFile<'_> {
         let files = thread.files.as_fd();
         let number = CString::new(fd.to_string()).ok()?;
         let itself = AtFlags::SYMLINK_NOFOLLOW;
-        // The link of an O_PATH descriptor has no permissions (fs/proc/fd.c).
+        // The link of an O_PATH descriptor has no permissions (fs/proc/fd.c), nor has that of one that is open for neither
+        // reading nor writing, whose syncs stay real.
         let link = statx(files, &number, itself, StatxFlags::MODE).ok()?;
         if link.stx_mode & 0o700 == 0 {
             return None;
