@@ -44,6 +44,7 @@ const SYNC: Library = Library {
         "io_uring.c",
         "io_uring_entry.c",
         "own_ring.c",
+        "ring_memory.c",
         "syscall.c",
         "exec.c",
         "filter.c",

@@ -2,12 +2,11 @@
 
 #include <linux/io_uring.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <sys/mman.h>
 
 #include "io_uring_entry.h"
-#include "next.h"
 #include "own_seccomp.h"
+#include "ring_memory.h"
 
 /* Flags with which the queue is as it is read here (io_uring_setup(2)); headers
  * may be older. */
@@ -20,32 +19,6 @@
 	 IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SQE128 |                     \
 	 IORING_SETUP_CQE32 | IORING_SETUP_SINGLE_ISSUER |                     \
 	 IORING_SETUP_DEFER_TASKRUN | NO_SQARRAY | HYBRID_IOPOLL)
-
-enum fate { FREE, FOLLOWED, UNSEEN };
-
-struct own_ring {
-	int fd;
-	int fate; /* enum fate */
-	int submitted; /* at least once: no more counted as unseen */
-	int busy;      /* a thread reads the queue */
-	unsigned flags;
-	unsigned entries;
-	unsigned head, tail, array; /* offsets into the queue */
-	uintptr_t thread;           /* that submits */
-	char *queue;                /* NULL: not mapped */
-	size_t queue_size;
-	char *sqes;
-	size_t sqes_size;
-	char *completions;
-	size_t completions_size;
-};
-
-#define RINGS 32
-
-/* In a page that a fork wipes: a child may not have the ring's memory
- * (MADV_DONTFORK). */
-static struct own_ring *rings;
-_Static_assert(sizeof(struct own_ring) * RINGS <= 4096, "they fit in a page");
 
 static void add_unseen(uint64_t n)
 {
@@ -63,16 +36,6 @@ static void give_up(struct own_ring *ring)
 	}
 }
 
-static struct own_ring *find(int fd)
-{
-	for (int i = 0; rings && i < RINGS; i++) {
-		if (rings[i].fd == fd && rings[i].fate != FREE) {
-			return &rings[i];
-		}
-	}
-	return NULL;
-}
-
 void refit_own_ring_set_up(int fd, unsigned flags,
 			   const struct io_uring_params *p)
 {
@@ -80,22 +43,22 @@ void refit_own_ring_set_up(int fd, unsigned flags,
 	if (!refit.policy || refit_beneath_own_seccomp()) {
 		return;
 	}
-	if (!rings) {
+	if (!refit_rings) {
 		long at = prim_syscall6(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE,
 					MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (prim_failed(at) ||
 		    prim_syscall(SYS_madvise, at, 4096, MADV_WIPEONFORK, 0)) {
 			return;
 		}
-		rings = (struct own_ring *)at;
+		refit_rings = (struct own_ring *)at;
 	}
-	struct own_ring *ring = find(fd);
-	for (int i = 0; !ring && i < RINGS; i++) {
+	struct own_ring *ring = refit_find_ring(fd);
+	for (int i = 0; !ring && i < REFIT_RINGS; i++) {
 		int was = FREE;
-		if (__atomic_compare_exchange_n(&rings[i].fate, &was, UNSEEN, 0,
+		if (__atomic_compare_exchange_n(&refit_rings[i].fate, &was, UNSEEN, 0,
 						__ATOMIC_SEQ_CST,
 						__ATOMIC_SEQ_CST)) {
-			ring = &rings[i];
+			ring = &refit_rings[i];
 		}
 	}
 	if (!ring) {
@@ -113,102 +76,6 @@ void refit_own_ring_set_up(int fd, unsigned flags,
 	if (!(flags & ~KNOWN_FLAGS)) {
 		__atomic_store_n(&ring->fate, FOLLOWED, __ATOMIC_SEQ_CST);
 	}
-}
-
-/* ---- where the program has it ------------------------------------------ */
-
-static void mapped(char *at, size_t size, int protection, int fd, off_t offset)
-{
-	struct own_ring *ring = find(fd);
-	if (!ring || (protection & (PROT_READ | PROT_WRITE)) !=
-			     (PROT_READ | PROT_WRITE)) {
-		return;
-	}
-	if (offset == IORING_OFF_SQ_RING) {
-		ring->queue = at;
-		ring->queue_size = size;
-	} else if (offset == IORING_OFF_SQES) {
-		ring->sqes = at;
-		ring->sqes_size = size;
-	} else if (offset == IORING_OFF_CQ_RING) {
-		ring->completions = at;
-		ring->completions_size = size;
-	}
-}
-
-static int overlaps(const char *one, size_t size, const char *at, size_t length)
-{
-	return one && one < at + length && at < one + size;
-}
-
-static struct own_ring *ring_in(const void *at, size_t size)
-{
-	for (int i = 0; UNLIKELY(rings != NULL) && i < RINGS; i++) {
-		struct own_ring *ring = &rings[i];
-		if (overlaps(ring->queue, ring->queue_size, at, size) ||
-		    overlaps(ring->sqes, ring->sqes_size, at, size) ||
-		    overlaps(ring->completions, ring->completions_size, at,
-			     size)) {
-			return ring;
-		}
-	}
-	return NULL;
-}
-
-int refit_ring_lies_in(const void *at, size_t size)
-{
-	return ring_in(at, size) != NULL;
-}
-
-void refit_forget_mapping(const void *at, size_t size)
-{
-	struct own_ring *ring;
-	while ((ring = ring_in(at, size))) {
-		ring->queue = NULL;
-		ring->sqes = NULL;
-		ring->completions = NULL;
-		ring->fate = FREE;
-	}
-}
-
-static void *map_by(void *(*next)(void *, size_t, int, int, int, off_t),
-		    void *wanted, size_t size, int protection, int flags, int fd,
-		    off_t offset)
-{
-	if (flags & MAP_FIXED) {
-		refit_forget_mapping(wanted, size);
-	}
-	void *at = next ? next(wanted, size, protection, flags, fd, offset)
-			: (void *)prim_result(
-				  prim_syscall6(SYS_mmap, (long)wanted,
-						(long)size, protection, flags,
-						fd, offset));
-	if (UNLIKELY(rings && fd >= 0 && at != MAP_FAILED)) {
-		mapped(at, size, protection, fd, offset);
-	}
-	return at;
-}
-
-EXPORT void *mmap(void *wanted, size_t size, int protection, int flags, int fd,
-		  off_t offset)
-{
-	return map_by(refit_next.mmap, wanted, size, protection, flags, fd,
-		      offset);
-}
-
-EXPORT void *mmap64(void *wanted, size_t size, int protection, int flags, int fd,
-		    off64_t offset)
-{
-	return map_by(refit_next.mmap64 ? refit_next.mmap64 : refit_next.mmap,
-		      wanted, size, protection, flags, fd, offset);
-}
-
-EXPORT int munmap(void *at, size_t size)
-{
-	refit_forget_mapping(at, size);
-	return refit_next.munmap
-		       ? refit_next.munmap(at, size)
-		       : (int)prim_result(prim_syscall(SYS_munmap, at, size, 0, 0));
 }
 
 /* ---- what it submits ----------------------------------------------------- */
@@ -297,7 +164,7 @@ long refit_io_uring_enter(long fd, long count, long wait, long flags,
 	unsigned head = 0, n = (unsigned)count;
 	if (n && refit.policy && !refit_beneath_own_seccomp()) {
 		int by_index = flags & IORING_ENTER_REGISTERED_RING;
-		ring = by_index ? NULL : find((int)fd);
+		ring = by_index ? NULL : refit_find_ring((int)fd);
 		if (!ring && !__atomic_exchange_n(&unknown, 1, __ATOMIC_RELAXED)) {
 			add_unseen(1);
 		} else if (ring && !is_whole(ring)) {

@@ -18,8 +18,6 @@
 #ifndef REFIT_OWN_RING_H
 #define REFIT_OWN_RING_H
 
-#include <stddef.h>
-
 struct io_uring_params;
 
 /* After a ring was set up by number with these flags. */
@@ -29,11 +27,5 @@ void refit_own_ring_set_up(int fd, unsigned flags,
 /* io_uring_enter by number: -errno on failure. */
 long refit_io_uring_enter(long fd, long count, long wait, long flags,
 			  long argument, long size);
-
-/* Whether memory of a ring is known to lie there. */
-int refit_ring_lies_in(const void *at, size_t size);
-
-/* Before memory is unmapped or moved: no ring lies there any more. */
-void refit_forget_mapping(const void *at, size_t size);
 
 #endif

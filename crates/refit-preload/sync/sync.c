@@ -21,7 +21,7 @@
 #include "decision.h"
 #include "disk.h"
 #include "others.h"
-#include "own_ring.h"
+#include "ring_memory.h"
 #include "slot.h"
 
 /* Cancellation points stay cancellation points; sync and syncfs are none.

@@ -4,6 +4,7 @@
 #include "exec.h"
 #include "io_uring.h"
 #include "own_ring.h"
+#include "ring_memory.h"
 #include "own_seccomp.h"
 #include "prctl.h"
 #include "privileges.h"
