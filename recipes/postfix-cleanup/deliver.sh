@@ -10,7 +10,7 @@ virtual_transport = virtual
 virtual_mailbox_domains = test.local
 virtual_mailbox_base = $REFIT_DIR/box
 virtual_mailbox_maps = static:mails/
-virtual_uid_maps = static:65534
-virtual_gid_maps = static:65534
+virtual_uid_maps = static:$(id -u nobody)
+virtual_gid_maps = static:$(id -g nobody)
 END
 echo 'virtual unix - n n - - virtual' >>conf/master.cf

@@ -1,11 +1,13 @@
-//! Another user of the machine, who tries every socket and directory of an instance while it runs.
+//! Another user of the machine, who tries every socket, port and directory of an instance while it runs.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
 use std::time::Duration;
@@ -18,10 +20,17 @@ const USER: u32 = 64_998;
 /// What such a user found below a directory.
 #[derive(Default)]
 pub struct Found {
-    /// Sockets and directories.
+    /// Sockets, ports and directories.
     pub tried: BTreeSet<String>,
     /// Those that let the user in.
     pub entered: BTreeSet<String>,
+}
+
+/// What root sees of the instances: the ways that the user will try.
+#[derive(Default)]
+struct Ways {
+    sockets: BTreeSet<String>,
+    ports: BTreeSet<u16>,
 }
 
 /// Does something, as root, and lets the user try meanwhile whatever appears below `base`, which everybody may enter; it
@@ -34,12 +43,22 @@ pub fn beside<T>(base: &Path, work: impl FnOnce() -> T) -> (T, Found) {
     let listener = UnixListener::bind(&control).expect("ours");
     fs::set_permissions(&control, Permissions::from_mode(0o777)).expect("ours");
     let ended = AtomicBool::new(false);
+    let ways = Mutex::new(Ways {
+        sockets: BTreeSet::from([control.display().to_string()]),
+        ports: BTreeSet::new(),
+    });
     let (done, mut found) = scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                find_ways(base, &ways);
+                sleep(Duration::from_millis(20));
+            }
+        });
         let intruder = scope.spawn(|| {
             become_user(USER).expect("root may become another user");
             let mut found = Found::default();
             while !ended.load(Ordering::Relaxed) {
-                look(base, &mut found);
+                look(base, &ways, &mut found);
                 sleep(Duration::from_millis(10));
             }
             found
@@ -60,16 +79,55 @@ pub fn beside<T>(base: &Path, work: impl FnOnce() -> T) -> (T, Found) {
     (done, found)
 }
 
-fn look(base: &Path, found: &mut Found) {
-    let listed = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+/// The sockets below `base` in each process's network, and the ports that its environment names.
+fn find_ways(base: &Path, ways: &Mutex<Ways>) {
     let base = base.to_str().expect("text");
-    // Its 8th column is the path, where it has one: proc(5).
-    let paths = listed
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(7));
-    for path in paths.filter(|path| path.starts_with(base)) {
-        if found.tried.insert(path.to_owned()) && connects(path) {
-            found.entered.insert(path.to_owned());
+    let instance = format!("REFIT_DIR={base}/");
+    for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let file = |name| fs::read(process.path().join(name)).unwrap_or_default();
+        let environment = String::from_utf8_lossy(&file("environ")).into_owned();
+        if !environment
+            .split('\0')
+            .any(|entry| entry.starts_with(&instance))
+        {
+            continue;
+        }
+        let listed = String::from_utf8_lossy(&file("net/unix")).into_owned();
+        // Its 8th column is the path, where it has one: proc(5).
+        let paths = listed
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(7));
+        let ports = environment.split('\0').filter_map(|entry| {
+            let (_, number) = entry.strip_prefix("REFIT_PORT_")?.split_once('=')?;
+            number.parse().ok()
+        });
+        let mut ways = ways.lock().expect("no thread panicked");
+        ways.sockets.extend(
+            paths
+                .filter(|path| path.starts_with(base))
+                .map(str::to_owned),
+        );
+        ways.ports.extend::<Vec<u16>>(ports.collect());
+    }
+}
+
+fn look(base: &Path, ways: &Mutex<Ways>, found: &mut Found) {
+    let (sockets, ports) = {
+        let ways = ways.lock().expect("no thread panicked");
+        (ways.sockets.clone(), ways.ports.clone())
+    };
+    for path in sockets {
+        if found.tried.insert(path.clone()) && connects(&path) {
+            found.entered.insert(path);
+        }
+    }
+    for port in ports {
+        let name = format!("port {port}");
+        found.tried.insert(name.clone());
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        // Each time: a server may not listen yet.
+        if TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok() {
+            found.entered.insert(name);
         }
     }
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {

@@ -174,6 +174,7 @@ mod recipe_index_mariadb;
 mod recipe_index_postgresql;
 mod recipe_index_server;
 mod recipe_new;
+mod recipe_room;
 mod recipe_verbs;
 mod recipes;
 mod remains;
@@ -381,6 +382,7 @@ const TABLE: &[&[Test]] = &[
     recipe_index_mariadb::TESTS,
     recipe_index_postgresql::TESTS,
     recipe_new::TESTS,
+    recipe_room::TESTS,
     recipe_verbs::TESTS,
     recipes::TESTS,
     recipes::EACH,

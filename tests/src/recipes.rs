@@ -132,7 +132,7 @@ fn works(env: &TestEnv, name: &str) -> Outcome {
                 .iter()
                 .filter(|path| path.ends_with("socket") || path.contains(".s.PGSQL"));
             println!(
-                "counted: {} sockets and {} paths in all were closed to another user",
+                "counted: {} sockets and {} ways in all were closed to another user",
                 sockets.clone().count(),
                 found.tried.len()
             );
@@ -142,6 +142,12 @@ fn works(env: &TestEnv, name: &str) -> Outcome {
                 "no socket was seen: {:?}",
                 found.tried
             );
+            let ports = recipe["service"]["ports"].as_array();
+            let ports = ports.filter(|_| output.status.success());
+            for port in ports.into_iter().flatten() {
+                let tried = found.tried.iter().filter(|way| way.starts_with("port "));
+                assert!(tried.count() > 0, "{port} was not tried: {:?}", found.tried);
+            }
             output
         }
     };

@@ -9,8 +9,9 @@ use crate::error::{CrashError, io_error};
 use crate::filesystem::unmount;
 use crate::fuse::{CONTROL, DISK, Disk, serve};
 use crate::isolated::pipe;
+use crate::private_mounts;
 use crate::sys::loopback::{Access, Loop};
-use crate::sys::process::{Child, fork, leave_mounts, serve_io};
+use crate::sys::process::{Child, fork, serve_io};
 
 const NO_LOOP: &str = "cannot attach a loop device (losetup -a lists those in use; in a container the nodes /dev/loop* may be missing)";
 
@@ -36,7 +37,7 @@ impl DiskServer {
             let made = make().map_err(|error| error.to_string());
             let served = made.and_then(|disk| {
                 let mounted = || {
-                    leave_mounts()?;
+                    private_mounts::leave()?;
                     send(&to, "ready");
                     Ok(())
                 };

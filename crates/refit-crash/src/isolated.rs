@@ -6,13 +6,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 
+use refit_run::namespaces::own_pids;
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{CrashError, io_error};
 use crate::private_mounts;
-use crate::sys::process::{Child, fork, own_pids};
+use crate::sys::process::{Child, fork};
 
 /// Work that was started.
 pub struct Isolated {

@@ -10,8 +10,9 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use refit_knobs::{Class, Settings};
-use refit_recipe::Bound;
+use refit_recipe::{Bound, has_own_network};
 use refit_run::class_of;
+use refit_run::namespaces::own_network;
 
 use crate::cuts;
 use crate::error::{CrashError, io_error};
@@ -47,7 +48,15 @@ pub fn crash(request: &Request, progress: &mut impl Progress) -> Result<CrashRep
     if !missing.is_empty() {
         return Err(CrashError::Missing(missing));
     }
-    isolated(|| Trial::new(request, progress)?.run())
+    isolated(|| {
+        // No other user of the machine reaches its ports.
+        if let Program::Recipe(recipe) = &request.program
+            && has_own_network(&recipe.file)
+        {
+            own_network().map_err(io_error("no network namespace can be made"))?;
+        }
+        Trial::new(request, progress)?.run()
+    })
 }
 
 struct Trial<'a, P> {

@@ -41,6 +41,7 @@ pub use sys::fork::check_single_thread;
 pub use sys::interruption::{
     count_interruptions, doze, interrupting_signal, interruptions, on_interruption,
 };
+pub use sys::namespaces;
 pub use sys::running::Running;
 pub use sys::started::StartError;
 pub use sys::supervise::end_as;

@@ -113,6 +113,9 @@ pub struct Needs {
     /// the recipe mounts, in a mount namespace of its own (unshare --mount)
     #[serde(default)]
     pub mounts: bool,
+    /// the service or its load talks to other machines: where root runs it, it has no network of its own
+    #[serde(default)]
+    pub network: bool,
     /// programs on the PATH, to which /usr/sbin and /sbin are added
     #[serde(default)]
     pub commands: Vec<String>,
@@ -139,8 +142,12 @@ pub struct Service {
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(inner(regex(pattern = r"^[a-z0-9_]+$"))))]
     pub ports: Vec<String>,
-    /// the user that every command runs as when refit runs as root
+    /// the user that every command runs as when refit runs as root. Where a mount namespace can be made, an account of
+    /// that name to which nothing on the machine belongs
     pub user: Option<String>,
+    /// other accounts that its daemons change to: as `user`
+    #[serde(default)]
+    pub accounts: Vec<String>,
     /// its daemons run as other users too, and have to enter the instance's directories, which are closed to all but
     /// `user` otherwise
     #[serde(default)]

@@ -15,7 +15,7 @@ use crate::error::InstanceError;
 use crate::output::Work;
 use crate::ports::Port;
 use crate::recipe::Recipe;
-use crate::user::{as_user, find_user};
+use crate::user::{User, as_user, find_user};
 
 /// Where an instance lies. All of it is the caller's choice: the directory may be on a disk of
 /// the machine, or on one that records what is written.
@@ -61,7 +61,7 @@ pub struct Instance {
     ports: Vec<(String, Port)>,
     env: Vec<(String, String)>,
     /// As root: the user that everything runs as.
-    user: Option<String>,
+    user: Option<User>,
 }
 
 impl Instance {
@@ -113,7 +113,14 @@ impl Instance {
             env.push((name, port.number.to_string()));
         }
         env.extend(options.env);
-        let user = recipe.file.service.user.clone();
+        let user = recipe.file.service.user.as_deref();
+        let user = user.filter(|_| geteuid().is_root()).map(|name| {
+            let unknown = || io::Error::other(format!("no account {name} is in /etc/passwd"));
+            find_user(name).ok_or_else(unknown)
+        });
+        let user = user
+            .transpose()
+            .map_err(InstanceError::io("cannot run the service"))?;
         // Outputs of one instance lie next to each other: NAME.service, NAME.hook.
         let name = dir.file_name().unwrap_or_default().to_os_string();
         let printed = |ending: &str| {
@@ -131,7 +138,7 @@ impl Instance {
             base,
             ports,
             env,
-            user: user.filter(|_| geteuid().is_root()),
+            user,
         })
     }
 
@@ -139,7 +146,7 @@ impl Instance {
     fn make(&self, path: &Path) -> io::Result<()> {
         DirBuilder::new().mode(0o755).recursive(true).create(path)?;
         fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
-        match self.user.as_deref().and_then(find_user) {
+        match self.user {
             Some(user) => chown(path, Some(user.uid), Some(user.gid)),
             None => Ok(()),
         }
@@ -201,7 +208,7 @@ impl Instance {
     /// recipe's user.
     pub(crate) fn words(&self, part: Part, command: &str) -> Vec<String> {
         let mut words = self.tree.entering(part);
-        words.extend(as_user(self.user.as_deref(), command));
+        words.extend(as_user(self.user, command));
         words
     }
 

@@ -18,6 +18,7 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 use crate::error::InstanceError;
 use crate::instance::{Instance, InstanceOptions, Location, remove};
 use crate::recipe::Recipe;
+use crate::room::Room;
 use crate::user::find_user;
 
 /// Where instances lie unless the user names another directory: a disk on most machines.
@@ -46,12 +47,19 @@ pub struct InstanceDirectory {
     /// As the user named the directory around it.
     base: PathBuf,
     made: usize,
+    /// Why its instances have not all that they should have of their own.
+    pub shares: Option<String>,
+    /// Left last.
+    _room: Option<Room>,
+}
+
+fn make(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)
 }
 
 /// Whatever the umask: the recipe's user has to enter. Nobody else may: who reaches a server's socket may often do all
 /// that its user may, and what is printed about somebody's data lies there too.
-fn make(path: &Path, recipe: &Recipe) -> io::Result<()> {
-    DirBuilder::new().mode(0o700).create(path)?;
+fn open_to_service(path: &Path, recipe: &Recipe) -> io::Result<()> {
     let service = &recipe.file.service;
     let user = service.user.as_deref().filter(|_| geteuid().is_root());
     if let Some(user) = user.and_then(find_user) {
@@ -71,7 +79,8 @@ fn lock(path: &Path) -> io::Result<File> {
 }
 
 impl InstanceDirectory {
-    /// Makes both directories and copies the recipe's folder there.
+    /// Makes both directories and copies the recipe's folder there. From here on this process is in the room of the
+    /// recipe ([`Room`]).
     ///
     /// # Errors
     /// The kernel's.
@@ -80,9 +89,13 @@ impl InstanceDirectory {
         let base = named.canonicalize()?;
         let path = base.join(&name);
         let tmpfs = Path::new(TMPFS).join(&name);
-        let lock = make(&path, recipe).and_then(|()| lock(&path));
-        let lock = lock.and_then(|lock| make(&tmpfs, recipe).map(|()| lock));
+        let lock = make(&path).and_then(|()| lock(&path));
+        let lock = lock.and_then(|lock| make(&tmpfs).map(|()| lock));
         let lock = lock.inspect_err(|_| drop(remove(&path)))?;
+        let (room, shares) = match Room::enter(&recipe.file, &path) {
+            Ok(room) => (room, None),
+            Err(why) => (None, Some(why)),
+        };
         let directory = InstanceDirectory {
             tree: Rc::new(Tree::new(&name)),
             path,
@@ -90,7 +103,12 @@ impl InstanceDirectory {
             base: named.to_owned(),
             _lock: lock,
             made: 0,
+            shares,
+            _room: room,
         };
+        for path in [&directory.path, &directory.tmpfs] {
+            open_to_service(path, recipe)?;
+        }
         recipe.folder.write_for_services(&directory.recipe())?;
         directory.record(recipe.name())?;
         Ok(directory)

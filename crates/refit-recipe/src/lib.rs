@@ -77,6 +77,7 @@ mod ports;
 mod quantities;
 mod recipe;
 mod records;
+mod room;
 mod running;
 mod running_hook;
 mod service;
@@ -106,6 +107,7 @@ pub use records::{
     AnswerRecord, DdlRecord, LoadMetricRecord, RecipeRecord, ReplicasRecord, SeriesRecord,
     UnavailableRecord,
 };
+pub use room::has_own_network;
 pub use running::running;
 pub use running_hook::RunningHook;
 pub use service::{Service, how_it_ended, names};

@@ -21,6 +21,7 @@ use crate::output::{LoadMetric, Progress, Work};
 use crate::records::{AnswerRecord, DdlRecord, LoadMetricRecord, RecipeRecord};
 use crate::start::ServiceStart;
 use crate::unmet;
+use crate::user::find_user;
 
 /// A recipe, checked.
 #[derive(Clone, Debug)]
@@ -278,7 +279,8 @@ impl Recipe {
     pub(crate) fn unmet(&self, name: &str, value: &str) -> Option<String> {
         let command = self.entry(name, value)?.needs.as_deref()?;
         let user = self.file.service.user.as_deref();
-        unmet::unmet(command, user.filter(|_| geteuid().is_root()))
+        let user = user.filter(|_| geteuid().is_root()).and_then(find_user);
+        unmet::unmet(command, user)
     }
 
     fn entry(&self, name: &str, value: &str) -> Option<&ConfEntry> {

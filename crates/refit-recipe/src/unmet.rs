@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 use refit_run::printable;
 
 use crate::command_path::command_path;
-use crate::user::as_user;
+use crate::user::{User, as_user};
 
 /// What a command of `needs` prints where it fails; `None` where it succeeds.
-pub(crate) fn unmet(command: &str, user: Option<&str>) -> Option<String> {
+pub(crate) fn unmet(command: &str, user: Option<User>) -> Option<String> {
     let words = as_user(user, command);
     let output = Command::new(&words[0])
         .args(&words[1..])

@@ -25,15 +25,13 @@ pub fn find_user(name: &str) -> Option<User> {
 }
 
 /// The words that run a shell command, as another user where one is given.
-pub(crate) fn as_user(user: Option<&str>, command: &str) -> Vec<String> {
+pub(crate) fn as_user(user: Option<User>, command: &str) -> Vec<String> {
     let mut words = Vec::new();
-    if let Some(user) = user {
-        // A group of the user's name need not exist: that of nobody is nogroup.
-        let group = find_user(user).map_or_else(|| user.to_owned(), |user| user.gid.to_string());
+    if let Some(User { uid, gid }) = user {
         words.extend([
             "setpriv".to_owned(),
-            format!("--reuid={user}"),
-            format!("--regid={group}"),
+            format!("--reuid={uid}"),
+            format!("--regid={gid}"),
             "--init-groups".to_owned(),
             "--".to_owned(),
         ]);

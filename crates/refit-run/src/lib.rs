@@ -58,8 +58,8 @@ pub use refit_knobs::{AllocatorKind, Explanation};
 pub use refit_launch::{
     End, Ended, LaunchError, Options, Prepared, Running, StartError, Usage, allocator,
     allocator_options, answer_within, arch, check_single_thread, count_interruptions, disk, doze,
-    interrupting_signal, interruptions, on_interruption, prepare, seccomp, with_first_signals,
-    zone,
+    interrupting_signal, interruptions, namespaces, on_interruption, prepare, seccomp,
+    with_first_signals, zone,
 };
 pub use refit_meter::{
     CallPath, Caller, Directory, ElfFacts, HeapPaths, MEMORY_PARTS, MappedMemory, MappingClass,

@@ -1,15 +1,13 @@
-//! Processes and namespaces of the crash lab.
+//! Processes of the crash lab.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
 
 use libc::c_int;
 use refit_run::check_single_thread;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{PidfdFlags, chroot, fchdir, getpid, pidfd_open};
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
 /// The exit code of a process of refit's after a panic.
 const PANICKED: i32 = 101;
@@ -101,78 +99,6 @@ pub fn fork(work: impl FnOnce() -> i32) -> io::Result<Child> {
 fn has_ended(process: &OwnedFd) -> bool {
     let mut readable = [PollFd::new(process, PollFlags::IN)];
     poll(&mut readable, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
-}
-
-/// From now on mounts are this process's and its children's own.
-///
-/// # Errors
-/// Not root, or no namespaces.
-pub fn own_mounts() -> io::Result<()> {
-    if MOUNTS_OUTSIDE.get().is_none() {
-        let outside = Outside {
-            mounts: File::open("/proc/self/ns/mnt")?,
-            root: File::open("/")?,
-        };
-        // No other thread sets it: the process has one.
-        let _ = MOUNTS_OUTSIDE.set(outside);
-    }
-    unshare(libc::CLONE_NEWNS)
-}
-
-/// Where this process was before the first [`own_mounts`].
-struct Outside {
-    mounts: File,
-    /// The root directory, which in a chroot is not that of the mounts.
-    root: File,
-}
-
-static MOUNTS_OUTSIDE: OnceLock<Outside> = OnceLock::new();
-
-/// Leaves the mounts of the crash lab. The process that serves a disk must not be
-/// the last to hold the file system on it: when a process ends, the kernel
-/// unmounts before it closes the descriptor by which the disk is served
-/// (kernel/exit.c: both are task work, the last one first), and the unmount would
-/// wait forever for a server that is gone, and with it every sync(2) of the
-/// machine.
-///
-/// # Errors
-/// Not root.
-pub fn leave_mounts() -> io::Result<()> {
-    let Some(outside) = MOUNTS_OUTSIDE.get() else {
-        return Ok(());
-    };
-    // SAFETY: takes an open descriptor and a flag; the process has one thread.
-    if unsafe { libc::setns(outside.mounts.as_raw_fd(), libc::CLONE_NEWNS) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // setns(2) goes to the root of the mounts, also from within a chroot.
-    fchdir(&outside.root)?;
-    chroot(".")?;
-    Ok(())
-}
-
-/// The next child is the first process of a pid namespace: with it ends
-/// everything that it started.
-///
-/// # Errors
-/// Not root, or no namespaces.
-pub fn own_pids() -> io::Result<()> {
-    unshare(libc::CLONE_NEWPID)
-}
-
-fn unshare(what: c_int) -> io::Result<()> {
-    // SAFETY: takes flags only; the process has one thread.
-    if unsafe { libc::unshare(what) } < 0 {
-        let error = io::Error::last_os_error();
-        // Of namespaces(7), and of no disk.
-        if error.raw_os_error() == Some(libc::ENOSPC) {
-            let limit =
-                "a limit is reached: sysctl user.max_mnt_namespaces user.max_pid_namespaces";
-            return Err(io::Error::other(limit));
-        }
-        return Err(error);
-    }
-    Ok(())
 }
 
 /// Kills every other process of this pid namespace and waits for them. Only

@@ -320,8 +320,8 @@ impl Runs for CommandRunner<'_> {
         })
     }
 
-    fn warnings(&self) -> Option<Warning> {
-        unsettled(self.unsettled)
+    fn warnings(&self) -> Vec<Warning> {
+        unsettled(self.unsettled).into_iter().collect()
     }
 }
 

@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use refit_knobs::Settings;
-use refit_recipe::{ConfSteps, Hook, Instance, InstanceDirectory};
+use refit_recipe::{ConfSteps, Hook, Instance, InstanceDirectory, Recipe, has_own_network};
 use refit_run::tree::Part;
 use refit_stats::Rng;
 
@@ -119,6 +119,26 @@ impl<'a> RecipeRunner<'a> {
     }
 }
 
+/// What the service shared with the machine.
+fn shares(recipe: &Recipe, why: &str) -> Warning {
+    let service = &recipe.file.service;
+    let user = service
+        .user
+        .as_ref()
+        .map(|user| format!("ran as the machine's account {user}"));
+    let ports = has_own_network(&recipe.file).then(|| {
+        format!(
+            "was open to other users at its ports ({})",
+            service.ports.join(", ")
+        )
+    });
+    let what: Vec<String> = user.into_iter().chain(ports).collect();
+    Warning {
+        text: format!("the service {}: {why}", what.join(" and ")),
+        action: "in a container: docker run --privileged, podman run --privileged".to_owned(),
+    }
+}
+
 impl Runs for RecipeRunner<'_> {
     fn next_pair(&mut self) {
         self.padding = next_padding(&mut self.rng);
@@ -169,7 +189,15 @@ impl Runs for RecipeRunner<'_> {
         Some(sum(parts[0]?).saturating_add(sum(parts[1]?)))
     }
 
-    fn warnings(&self) -> Option<Warning> {
+    fn warnings(&self) -> Vec<Warning> {
+        let shares = self
+            .directory
+            .shares
+            .as_ref()
+            .map(|why| shares(self.recipe, why));
         unsettled(self.unsettled)
+            .into_iter()
+            .chain(shares)
+            .collect()
     }
 }

@@ -10,7 +10,6 @@ use super::runner::{Made, Runs};
 use crate::error::LabError;
 use crate::experiment::LoadRecord;
 use crate::replicas::{LOAD, Loaded, PSS, ReplicaError, Replicas};
-use crate::warnings::Warning;
 
 /// Runs variants on replicas.
 pub struct ReplicaRunner<'a> {
@@ -56,10 +55,6 @@ impl Runs for ReplicaRunner<'_> {
             Err(ReplicaError::Ended(reason)) => return Err(LabError::Ended(reason)),
         }
         Ok(made)
-    }
-
-    fn warnings(&self) -> Option<Warning> {
-        None
     }
 }
 

@@ -86,7 +86,9 @@ pub trait Runs {
     }
 
     /// What the runs showed that is in no record.
-    fn warnings(&self) -> Option<Warning>;
+    fn warnings(&self) -> Vec<Warning> {
+        Vec::new()
+    }
 }
 
 /// What each variant needs, and what it is.

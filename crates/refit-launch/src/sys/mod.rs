@@ -11,6 +11,7 @@ pub mod first_signals;
 pub mod fork;
 mod group;
 pub mod interruption;
+pub mod namespaces;
 pub mod notify;
 pub mod pattern;
 pub mod program;
