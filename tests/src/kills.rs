@@ -16,6 +16,7 @@ use std::time::Duration;
 use crate::guardian::{PARENT, kills_wanted, named, stat_field};
 use crate::guardian_processes::{is_alive, short_lived, standby};
 use crate::locations::source_dir;
+use crate::random::Random;
 use crate::runner::{Outcome, Test};
 use crate::test_env::{TestEnv, refit_path, wait_until};
 use crate::{sys, test};
@@ -94,23 +95,6 @@ fn mariadb_loses_no_row(env: &TestEnv) -> Outcome {
     )
 }
 
-/// Numbers that differ from run to run.
-#[derive(Debug)]
-pub struct Random(u64);
-
-impl Random {
-    pub fn of_this_process() -> Random {
-        Random(0x9e37_79b9_7f4a_7c15 ^ u64::from(std::process::id()))
-    }
-
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}
-
 struct Killer<'a> {
     env: &'a TestEnv,
     program: &'a Program,
@@ -134,7 +118,7 @@ fn killed(env: &TestEnv, program: &Program) -> Outcome {
         env,
         program,
         refit,
-        random: Random::of_this_process(),
+        random: Random::of_now(),
         active: None,
         killed: BTreeMap::new(),
     };

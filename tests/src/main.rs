@@ -159,6 +159,7 @@ mod probe_disk;
 mod processes;
 mod programs;
 mod ran;
+mod random;
 mod random_kills;
 mod reach;
 mod recipe_answers;
@@ -211,6 +212,7 @@ mod systemd_units;
 mod takeaways;
 mod terminal;
 mod test_env;
+mod time_account;
 mod traced;
 mod transparency;
 mod tune;
@@ -365,6 +367,7 @@ const TABLE: &[&[Test]] = &[
     systemd_units::TESTS,
     takeaways::TESTS,
     takeaways::disk::TESTS,
+    time_account::TESTS,
     postfix::TESTS,
     postfix_tables::TESTS,
     probe_disk::TESTS,

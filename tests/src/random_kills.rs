@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::apply::{DROP_IN, SETTINGS, listing, tree, words};
-use crate::kills::Random;
+use crate::random::Random;
 use crate::recipe_folder::RecipeFolder;
 use crate::remains::{base, left_behind};
 use crate::runner::{Outcome, Test};
@@ -33,13 +33,6 @@ fn wanted() -> usize {
     wanted.map_or(10, |text| text.parse().expect("REFIT_KILLS is a number"))
 }
 
-/// Differs from run to run.
-fn random() -> Random {
-    let random = Random::of_this_process();
-    println!("counted: {random:?}");
-    random
-}
-
 fn kill(mut child: Child) -> bool {
     let was_alive = child.try_wait().expect("it is our child").is_none();
     let _ = child.kill();
@@ -48,7 +41,7 @@ fn kill(mut child: Child) -> bool {
 }
 
 fn of_a_comparison_of_a_recipe(env: &TestEnv) -> Outcome {
-    let mut random = random();
+    let mut random = Random::of_now();
     let folder = RecipeFolder::service(env, "killed");
     let next = RecipeFolder::command(env, "next");
     let (mut alive, mut with_run, mut unheld, mut unnoted) = (0, 0, 0, 0);
@@ -148,7 +141,7 @@ fn kept(root: &str) -> Vec<String> {
 }
 
 fn of_two_applies_at_once(env: &TestEnv) -> Outcome {
-    let mut random = random();
+    let mut random = Random::of_now();
     let how = |service| ["--yes", service, SETTINGS[0], SETTINGS[1]];
     let root = tree(env, "tree");
     let before = listing(&root);

@@ -27,6 +27,7 @@ mod process_memory;
 mod process_table;
 mod sampler;
 mod stat;
+mod time_account;
 mod tree;
 mod usage;
 mod witness;
@@ -51,6 +52,7 @@ pub use process_memory::{Memory, MemoryReading, process_memory};
 pub use process_table::{Process, ProcessTable};
 pub use sampler::MemorySampler;
 pub use stat::threads;
+pub use time_account::{Activity, TimeAccount, TimeSampler};
 pub use tree::{descendants, has_ended, process_name, top_of};
 pub use usage::{TreeUsage, tree_usage};
 pub use witness::{

@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use refit_session::printable;
+
 use crate::process_memory::kib;
 use crate::stat::Stat;
 use crate::tree::{at, process_name};
@@ -40,6 +42,13 @@ pub struct ProcessFacts {
     pub thp_allowed: Option<bool>,
     /// Its memory in transparent huge pages.
     pub huge_bytes: Option<u64>,
+}
+
+/// The executable of a process; its name where the kernel does not tell. `None`: it is gone.
+pub(crate) fn executable_of(proc: &Path, pid: u32) -> Option<String> {
+    let link = fs::read_link(at(proc, pid).join("exe")).ok();
+    let link = link.map(|path| printable(&path.display().to_string()));
+    link.or_else(|| process_name(proc, pid))
 }
 
 /// AT_SECURE of getauxval(3).

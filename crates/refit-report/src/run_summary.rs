@@ -3,6 +3,7 @@
 mod heap;
 mod html;
 mod identity;
+mod time;
 mod waits;
 mod witness;
 
@@ -63,6 +64,7 @@ fn lines(report: &RunReport) -> Vec<String> {
     } else {
         swapped(report, &mut lines);
     }
+    time::lines(report, &mut lines);
     report
         .run
         .heap

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use refit_launch::Usage;
-use refit_meter::{Pressure, Testimony};
+use refit_meter::{Pressure, Testimony, TimeAccount};
 use refit_session::heap::HeapReport;
 use refit_session::{Calls, ExecutableReport, OPENING, sum};
 use serde::{Deserialize, Serialize};
@@ -78,6 +78,10 @@ pub struct Run {
     /// What the allocator could have given back; `None` where it was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purge: Option<PurgeAnswer>,
+    /// Where the time of its threads went; `None` where that was not sampled, or the program ended before the first
+    /// sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<TimeAccount>,
     /// What the kernel saw; `None` where it was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness: Option<Testimony>,
@@ -107,6 +111,7 @@ impl Run {
             heap: None,
             memory: None,
             purge: None,
+            time: None,
             witness: None,
         }
     }
@@ -129,6 +134,7 @@ impl Run {
             heap: None,
             memory: None,
             purge: None,
+            time: None,
             witness: None,
         }
     }

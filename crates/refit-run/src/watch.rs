@@ -7,7 +7,7 @@ use std::time::Duration;
 use refit_launch::filter::Syncs;
 use refit_launch::seccomp::{Beneath, Seccomp};
 use refit_launch::{End, Ended, Prepared};
-use refit_meter::{HeapPaths, Pressure, Testimony, Witness, heap_paths};
+use refit_meter::{HeapPaths, Pressure, Testimony, TimeSampler, Witness, heap_paths};
 use refit_session::guardian::GuardianCounts;
 use refit_session::{Calls, Collected, Collector, Session};
 
@@ -21,6 +21,9 @@ use crate::tree_parts::TreeParts;
 const DEEPBIND: &str =
     "libraries that it opened with RTLD_DEEPBIND call another malloc, whose blocks are not counted";
 
+/// A program that ends before is not sampled.
+const TIME_AFTER: Duration = Duration::from_millis(50);
+
 /// The observation of one run.
 pub struct Watch {
     collector: Collector,
@@ -31,6 +34,7 @@ pub struct Watch {
     /// The program counts what malloc gives out.
     heap: bool,
     identity: Option<IdentityReader>,
+    time: Option<TimeSampler>,
     /// The witness, or why there is none.
     witness: Option<Result<Witness, String>>,
 }
@@ -58,7 +62,17 @@ impl Watch {
             pressure: pressure.then(Pressure::now).flatten(),
             heap: prepared.heap,
             identity: prepared.heap.then(IdentityReader::begin),
+            time: None,
             witness: None,
+        }
+    }
+
+    /// Also samples what the program's threads do, where it runs for so long: see [`Watch::sample_time`].
+    #[must_use]
+    pub fn with_time_account(self) -> Watch {
+        Watch {
+            time: Some(TimeSampler::begin(TIME_AFTER)),
+            ..self
         }
     }
 
@@ -108,6 +122,15 @@ impl Watch {
         }
     }
 
+    /// Call every few milliseconds while the program runs, where its time is accounted for.
+    pub fn sample_time(&mut self, session: &Session) {
+        if let Some(time) = &mut self.time
+            && let Some(leader) = session.leader()
+        {
+            time.tick(Path::new(PROC), leader);
+        }
+    }
+
     /// What was counted so far, by executable and kind of call.
     #[must_use]
     pub fn calls(&self) -> BTreeMap<String, BTreeMap<String, Calls>> {
@@ -146,6 +169,12 @@ impl Watch {
             usage: ended.usage,
             pressure,
         };
+        let usage = &ended.usage;
+        let cpu_ns = usage.user_ns.saturating_add(usage.system_ns);
+        let time = self
+            .time
+            .take()
+            .and_then(|time| time.finish(ended.wall, cpu_ns));
         let identity = self.identity.take().map(IdentityReader::finish);
         let (memory, purge) = identity.unwrap_or_default();
         let run = self.record(exit, metrics);
@@ -159,6 +188,7 @@ impl Watch {
             heap,
             memory,
             purge,
+            time,
             witness: self.testimony(session),
             ..run
         }

@@ -21,3 +21,15 @@ const ADDRESS: PtrAuthMask = PtrAuthMask((1 << 48) - 1);
 pub fn registers([_, stack, frame]: [u64; 3]) -> UnwindRegsAarch64 {
     UnwindRegsAarch64::new_with_ptr_auth_mask(ADDRESS, 0, stack, frame)
 }
+
+/// Older calls, which this machine does not have: about names of files, ...
+pub const FILE_CALLS: [i64; 0] = [];
+/// ... that make a process, ...
+pub const FORK_CALLS: [i64; 0] = [];
+/// ... that wait for a signal, ...
+pub const PAUSE_CALLS: [i64; 0] = [];
+
+/// ... and for descriptors.
+pub fn poll_call(_: i64) -> Option<super::Poll> {
+    None
+}

@@ -16,3 +16,35 @@ pub const ADDRESS_RELOCATIONS: [u32; 3] = [
 pub fn registers([instruction, stack, frame]: [u64; 3]) -> UnwindRegsX86_64 {
     UnwindRegsX86_64::new(instruction, stack, frame)
 }
+
+/// Calls about names of files that newer machines do not have.
+pub const FILE_CALLS: [i64; 14] = [
+    libc::SYS_open,
+    libc::SYS_creat,
+    libc::SYS_stat,
+    libc::SYS_lstat,
+    libc::SYS_access,
+    libc::SYS_rename,
+    libc::SYS_mkdir,
+    libc::SYS_rmdir,
+    libc::SYS_link,
+    libc::SYS_symlink,
+    libc::SYS_unlink,
+    libc::SYS_readlink,
+    libc::SYS_chmod,
+    libc::SYS_getdents,
+];
+/// Likewise, that make a process.
+pub const FORK_CALLS: [i64; 2] = [libc::SYS_fork, libc::SYS_vfork];
+/// Likewise, that wait for a signal.
+pub const PAUSE_CALLS: [i64; 1] = [libc::SYS_pause];
+
+/// Likewise, that wait for descriptors.
+pub fn poll_call(number: i64) -> Option<super::Poll> {
+    match number {
+        libc::SYS_poll => Some(super::Poll::Poll),
+        libc::SYS_select => Some(super::Poll::Select),
+        libc::SYS_epoll_wait => Some(super::Poll::Epoll),
+        _ => None,
+    }
+}

@@ -2,7 +2,7 @@
 
 use refit_run::{Calls, ExecutableReport, Outcome, RunReport};
 
-use super::lines;
+use super::{lines, time};
 use crate::calls::{ALL, by_call, sum};
 use crate::format::{bytes, command_line, duration, grouped};
 use crate::html::elements::section;
@@ -39,6 +39,7 @@ fn sections(main: &mut Markup, report: &RunReport) {
             }
         });
     });
+    time::html(main, report);
     let seen = |executable: &&ExecutableReport| sum(&executable.calls, |calls| calls.seen) > 0;
     let mut busy: Vec<&ExecutableReport> = report.run.executables.iter().filter(seen).collect();
     let waited = |executable: &ExecutableReport| sum(&executable.calls, |calls| calls.waited_ns);

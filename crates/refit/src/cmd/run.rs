@@ -50,6 +50,8 @@ impl Plan {
 /// traced: the witness and the event ring have room for what any program can do in
 /// between.
 const TICK: Duration = Duration::from_millis(50);
+/// How often refit looks whether it is time for a sample of what the threads do.
+const TIME_TICK: Duration = Duration::from_millis(5);
 const TRACE_TICK: Duration = Duration::from_millis(1);
 
 /// How long the stacks of allocations are unwound.
@@ -140,8 +142,9 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
         let error = prepared.replace();
         return Ok(not_started(&plan, prepared.session, &error));
     }
-    let mut watch =
-        Watch::begin(&prepared, plan.json.is_some() || plan.html.is_some()).with_witness();
+    let mut watch = Watch::begin(&prepared, plan.json.is_some() || plan.html.is_some())
+        .with_witness()
+        .with_time_account();
     if plan.args.purge {
         watch = watch.with_purge();
     }
@@ -150,10 +153,15 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
         .trace
         .take()
         .and_then(|file| Some(TraceFile::new(event_ring?, file)));
-    let every = if trace.is_some() { TRACE_TICK } else { TICK };
+    let every = if trace.is_some() {
+        TRACE_TICK
+    } else {
+        TIME_TICK
+    };
     let mut looked = Instant::now();
     let tick = || {
         trace.iter_mut().for_each(TraceFile::tick);
+        watch.sample_time(&prepared.session);
         if looked.elapsed() >= TICK {
             watch.tick();
             looked = Instant::now();

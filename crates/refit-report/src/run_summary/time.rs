@@ -1,0 +1,198 @@
+//! Where the time of a run's threads went.
+
+use std::collections::BTreeMap;
+
+use refit_run::{Activity, RunReport, TimeAccount};
+
+use crate::format::{duration, file_name, grouped, plural};
+use crate::html::elements::section;
+use crate::html::grid::grid;
+use crate::markup::Markup;
+use crate::table::Column;
+
+/// Fewer samples than this say nothing.
+const FEWEST_SAMPLES: u64 = 10;
+/// A part below this share of all is left out of the sentence.
+const SMALL: f64 = 0.01;
+/// Executables and peers that are named.
+const NAMED: usize = 3;
+
+/// What a blocked thread waits for, as it is named; `None`: it is not blocked.
+fn name(activity: Activity) -> Option<&'static str> {
+    Some(match activity {
+        Activity::Cpu | Activity::Runnable => return None,
+        Activity::Sync => "sync",
+        Activity::Read => "reading files",
+        Activity::Write => "writing files",
+        Activity::Files => "names of files",
+        Activity::Network => "network",
+        Activity::Pipe => "pipes and local sockets",
+        Activity::Lock => "locks",
+        Activity::Thread => "other threads",
+        Activity::Child => "its child processes",
+        Activity::Timer => "timers",
+        Activity::Idle => "requests (idle)",
+        Activity::Other => "other calls",
+        Activity::Unknown => "unknown",
+    })
+}
+
+/// What there is enough of to say something.
+fn account(report: &RunReport) -> Option<&TimeAccount> {
+    report
+        .run
+        .time
+        .as_ref()
+        .filter(|time| time.samples >= FEWEST_SAMPLES)
+}
+
+/// `5.50 s of 1 thread: 2.10 s on a processor; blocked on network 2.60 s (10.0.0.1:3128), sync 149 ms`.
+pub fn lines(report: &RunReport, lines: &mut Vec<String>) {
+    let Some(time) = account(report) else {
+        return;
+    };
+    let all = time.thread_ns as f64;
+    let totals = time.totals();
+    let is_large = |ns: u64| ns as f64 >= SMALL * all;
+    let of = |activity| totals.get(&activity).copied().unwrap_or_default();
+    let mut parts = vec![format!(
+        "{} on a processor{}",
+        duration(of(Activity::Cpu) as f64),
+        busiest(time)
+    )];
+    let runnable = of(Activity::Runnable);
+    if is_large(runnable) {
+        parts.push(format!(
+            "{} waiting for a processor",
+            duration(runnable as f64)
+        ));
+    }
+    let mut blocked: Vec<(Activity, u64)> = totals
+        .iter()
+        .map(|(activity, ns)| (*activity, *ns))
+        .collect();
+    blocked.retain(|(activity, ns)| name(*activity).is_some() && is_large(*ns));
+    blocked.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    let blocked: Vec<String> = blocked
+        .into_iter()
+        .filter_map(|(activity, ns)| {
+            let peers = match activity {
+                Activity::Network => named(&time.peers),
+                _ => String::new(),
+            };
+            Some(format!(
+                "{} {}{peers}",
+                name(activity)?,
+                duration(ns as f64)
+            ))
+        })
+        .collect();
+    if !blocked.is_empty() {
+        parts.push(format!("blocked on {}", blocked.join(", ")));
+    }
+    lines.push(format!("{}: {}", whose(time), parts.join("; ")));
+    if is_large(time.unseen_cpu_ns) {
+        lines.push(format!(
+            "  besides, {} of processors in processes that were not seen to their end; what these waited for is unknown",
+            duration(time.unseen_cpu_ns as f64)
+        ));
+    }
+}
+
+fn whose(time: &TimeAccount) -> String {
+    let processes = match time.processes {
+        1 => String::new(),
+        processes => format!(" in {} processes", grouped(processes)),
+    };
+    format!(
+        "{} of {}{processes}",
+        duration(time.thread_ns as f64),
+        plural(time.threads, "thread")
+    )
+}
+
+/// Who was on a processor, where several executables were.
+fn busiest(time: &TimeAccount) -> String {
+    let cpu =
+        |parts: &BTreeMap<Activity, u64>| parts.get(&Activity::Cpu).copied().unwrap_or_default();
+    let executables = time.executables.iter();
+    let each =
+        executables.map(|(executable, parts)| (file_name(executable).to_owned(), cpu(parts)));
+    let each: BTreeMap<String, u64> = each.filter(|(_, ns)| *ns > 0).collect();
+    if each.len() > 1 {
+        named(&each)
+    } else {
+        String::new()
+    }
+}
+
+/// ` (a 1.9 s, b 0.2 s)`: the largest.
+fn named(all: &BTreeMap<String, u64>) -> String {
+    let sum: u64 = all.values().sum();
+    let mut all: Vec<_> = all
+        .iter()
+        .filter(|(_, ns)| **ns as f64 >= SMALL * sum as f64)
+        .collect();
+    all.sort_by_key(|(_, ns)| std::cmp::Reverse(**ns));
+    let more = all.len().saturating_sub(NAMED);
+    let mut words: Vec<String> = all
+        .into_iter()
+        .take(NAMED)
+        .map(|(name, ns)| format!("{name} {}", duration(*ns as f64)))
+        .collect();
+    if more > 0 {
+        words.push(format!("{more} more"));
+    }
+    match words.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", words.join(", ")),
+    }
+}
+
+/// The same as a table, by executable.
+pub fn html(main: &mut Markup, report: &RunReport) {
+    let Some(time) = account(report) else {
+        return;
+    };
+    let totals = time.totals();
+    let mut activities: Vec<Activity> = totals
+        .iter()
+        .filter(|(_, ns)| **ns > 0)
+        .map(|(of, _)| *of)
+        .collect();
+    activities.sort_by_key(|activity| std::cmp::Reverse(totals[activity]));
+    section(main, "Where the time went", |section| {
+        let text = format!(
+            "{}. How long each ran and waited for a processor is counted by the kernel; what it was blocked on is divided as \
+             {} samples are.",
+            whose(time),
+            grouped(time.samples)
+        );
+        section.leaf("p", &[], &text);
+        let title = |activity: Activity| match activity {
+            Activity::Cpu => "on a processor",
+            Activity::Runnable => "waiting for a processor",
+            activity => name(activity).unwrap_or_default(),
+        };
+        let executables: Vec<_> = time.executables.iter().collect();
+        let mut columns = vec![Column::code(
+            "executable",
+            executables.iter().map(|(name, _)| (*name).clone()),
+        )];
+        for activity in activities {
+            let cells = executables
+                .iter()
+                .map(|(_, parts)| match parts.get(&activity) {
+                    Some(ns) => duration(*ns as f64),
+                    None => "–".to_owned(),
+                });
+            columns.push(Column::numbers(title(activity), cells));
+        }
+        grid(
+            section,
+            "time of threads by executable",
+            "",
+            &columns.iter().collect::<Vec<_>>(),
+        );
+    });
+}
