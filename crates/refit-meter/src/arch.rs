@@ -11,7 +11,7 @@ mod this;
     target_arch = "aarch64",
     expect(dead_code, reason = "its calls are those of all machines")
 )]
-pub enum Poll {
+pub enum DescriptorWait {
     /// As poll(2).
     Poll,
     /// As select(2).

@@ -418,6 +418,7 @@ mod tests {
                 heap: None,
                 memory: None,
                 purge: None,
+                time: None,
                 witness: None,
             },
         }

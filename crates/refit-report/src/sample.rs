@@ -321,6 +321,7 @@ fn run(variant: &str, wall_ns: u64) -> Run {
         heap: None,
         memory: None,
         purge: None,
+        time: None,
         witness: None,
     }
 }

@@ -30,6 +30,6 @@ pub const FORK_CALLS: [i64; 0] = [];
 pub const PAUSE_CALLS: [i64; 0] = [];
 
 /// ... and for descriptors.
-pub fn poll_call(_: i64) -> Option<super::Poll> {
+pub fn poll_call(_: i64) -> Option<super::DescriptorWait> {
     None
 }

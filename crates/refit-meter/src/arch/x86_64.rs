@@ -40,11 +40,11 @@ pub const FORK_CALLS: [i64; 2] = [libc::SYS_fork, libc::SYS_vfork];
 pub const PAUSE_CALLS: [i64; 1] = [libc::SYS_pause];
 
 /// Likewise, that wait for descriptors.
-pub fn poll_call(number: i64) -> Option<super::Poll> {
+pub fn poll_call(number: i64) -> Option<super::DescriptorWait> {
     match number {
-        libc::SYS_poll => Some(super::Poll::Poll),
-        libc::SYS_select => Some(super::Poll::Select),
-        libc::SYS_epoll_wait => Some(super::Poll::Epoll),
+        libc::SYS_poll => Some(super::DescriptorWait::Poll),
+        libc::SYS_select => Some(super::DescriptorWait::Select),
+        libc::SYS_epoll_wait => Some(super::DescriptorWait::Epoll),
         _ => None,
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::descriptor::{Descriptor, Memory, epoll_members, kind_of};
-use crate::arch::{self, Poll};
+use crate::arch::{self, DescriptorWait};
 
 /// What a thread does, or is blocked on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -143,9 +143,11 @@ pub fn activity(proc: &Path, pid: u32, text: &str) -> Option<Seen> {
         _ if arch::FORK_CALLS.contains(&number) => Seen::of(Activity::Child),
         _ if arch::PAUSE_CALLS.contains(&number) => Seen::of(Activity::Idle),
         _ => match arch::poll_call(number) {
-            Some(Poll::Poll) => of_poll(proc, pid, argument(0), argument(1)),
-            Some(Poll::Select) => of_select(proc, pid, [argument(0), argument(1), argument(2)]),
-            Some(Poll::Epoll) => of_epoll(proc, pid, argument(0)),
+            Some(DescriptorWait::Poll) => of_poll(proc, pid, argument(0), argument(1)),
+            Some(DescriptorWait::Select) => {
+                of_select(proc, pid, [argument(0), argument(1), argument(2)])
+            }
+            Some(DescriptorWait::Epoll) => of_epoll(proc, pid, argument(0)),
             None => Seen::of(Activity::Other),
         },
     })

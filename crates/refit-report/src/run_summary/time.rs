@@ -196,3 +196,77 @@ pub fn html(main: &mut Markup, report: &RunReport) {
         );
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run_summary::tests::report;
+
+    fn said(time: TimeAccount) -> Vec<String> {
+        let mut report = report(&[], Vec::new());
+        report.run.time = Some(time);
+        let mut all = Vec::new();
+        lines(&report, &mut all);
+        all
+    }
+
+    fn download() -> TimeAccount {
+        TimeAccount {
+            samples: 500,
+            threads: 1,
+            processes: 1,
+            thread_ns: 5_500_000_000,
+            unseen_cpu_ns: 1_000_000,
+            executables: BTreeMap::from([(
+                "/usr/bin/python3".to_owned(),
+                BTreeMap::from([
+                    (Activity::Cpu, 2_100_000_000),
+                    (Activity::Runnable, 50_000_000),
+                    (Activity::Sync, 149_000_000),
+                    (Activity::Network, 3_180_000_000),
+                    (Activity::Unknown, 21_000_000),
+                ]),
+            )]),
+            peers: BTreeMap::from([("10.0.0.1:3128".to_owned(), 3_180_000_000)]),
+        }
+    }
+
+    #[test]
+    fn parts_are_named_by_size_and_small_ones_are_left_out() {
+        assert_eq!(
+            said(download()),
+            [
+                "5.50 s of 1 thread: 2.10 s on a processor; blocked on network 3.18 s (10.0.0.1:3128 3.18 s), sync 149 ms"
+            ]
+        );
+    }
+
+    #[test]
+    fn who_ran_is_named_where_several_did_and_what_was_not_seen_is_told() {
+        let mut time = download();
+        time.executables.insert(
+            "/bin/sh".to_owned(),
+            BTreeMap::from([(Activity::Cpu, 100_000_000)]),
+        );
+        time.threads = 2;
+        time.processes = 2;
+        time.unseen_cpu_ns = 700_000_000;
+        let said = said(time);
+        assert!(said[0].starts_with("5.50 s of 2 threads in 2 processes: 2.20 s on a processor (python3 2.10 s, sh 100 ms);"), "{said:?}");
+        assert_eq!(
+            said[1],
+            "  besides, 700 ms of processors in processes that were not seen to their end; what these waited for is unknown"
+        );
+    }
+
+    #[test]
+    fn a_few_samples_say_nothing() {
+        assert!(
+            said(TimeAccount {
+                samples: 9,
+                ..download()
+            })
+            .is_empty()
+        );
+    }
+}
