@@ -113,12 +113,13 @@ fn whose(time: &TimeAccount) -> String {
 
 /// Who was on a processor, where several executables were.
 fn busiest(time: &TimeAccount) -> String {
-    let cpu =
-        |parts: &BTreeMap<Activity, u64>| parts.get(&Activity::Cpu).copied().unwrap_or_default();
-    let executables = time.executables.iter();
-    let each =
-        executables.map(|(executable, parts)| (file_name(executable).to_owned(), cpu(parts)));
-    let each: BTreeMap<String, u64> = each.filter(|(_, ns)| *ns > 0).collect();
+    // Two of one name are one here.
+    let mut each: BTreeMap<String, u64> = BTreeMap::new();
+    for (executable, parts) in &time.executables {
+        let cpu = parts.get(&Activity::Cpu).copied().unwrap_or_default();
+        *each.entry(file_name(executable).to_owned()).or_default() += cpu;
+    }
+    each.retain(|_, ns| *ns > 0);
     if each.len() > 1 {
         named(&each)
     } else {
@@ -149,18 +150,17 @@ fn named(all: &BTreeMap<String, u64>) -> String {
     }
 }
 
-/// The same as a table, by executable.
+/// The same as a table: all executables together, and those with the most time.
 pub fn html(main: &mut Markup, report: &RunReport) {
     let Some(time) = account(report) else {
         return;
     };
     let totals = time.totals();
-    let mut activities: Vec<Activity> = totals
-        .iter()
-        .filter(|(_, ns)| **ns > 0)
-        .map(|(of, _)| *of)
-        .collect();
-    activities.sort_by_key(|activity| std::cmp::Reverse(totals[activity]));
+    let mut activities: Vec<(Activity, u64)> =
+        totals.into_iter().filter(|(_, ns)| *ns > 0).collect();
+    activities.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    let mut executables: Vec<_> = time.executables.iter().collect();
+    executables.sort_by_key(|(_, parts)| std::cmp::Reverse(parts.values().sum::<u64>()));
     section(main, "Where the time went", |section| {
         let text = format!(
             "{}. How long each ran and waited for a processor is counted by the kernel; what it was blocked on is divided as \
@@ -174,26 +174,26 @@ pub fn html(main: &mut Markup, report: &RunReport) {
             Activity::Runnable => "waiting for a processor",
             activity => name(activity).unwrap_or_default(),
         };
-        let executables: Vec<_> = time.executables.iter().collect();
-        let mut columns = vec![Column::code(
-            "executable",
-            executables.iter().map(|(name, _)| (*name).clone()),
-        )];
-        for activity in activities {
-            let cells = executables
-                .iter()
-                .map(|(_, parts)| match parts.get(&activity) {
-                    Some(ns) => duration(*ns as f64),
-                    None => "–".to_owned(),
-                });
-            columns.push(Column::numbers(title(activity), cells));
+        let mut columns = vec![
+            Column::words(
+                "threads were",
+                activities.iter().map(|(of, _)| title(*of).to_owned()),
+            ),
+            Column::numbers("all", activities.iter().map(|(_, ns)| duration(*ns as f64))),
+        ];
+        if executables.len() > 1 {
+            for (executable, parts) in executables.into_iter().take(NAMED) {
+                let cells = activities
+                    .iter()
+                    .map(|(activity, _)| match parts.get(activity) {
+                        Some(ns) => duration(*ns as f64),
+                        None => "–".to_owned(),
+                    });
+                columns.push(Column::numbers(file_name(executable), cells));
+            }
         }
-        grid(
-            section,
-            "time of threads by executable",
-            "",
-            &columns.iter().collect::<Vec<_>>(),
-        );
+        let columns: Vec<&Column> = columns.iter().collect();
+        grid(section, "time of threads", "", &columns);
     });
 }
 
@@ -246,7 +246,12 @@ mod tests {
         let mut time = download();
         time.executables.insert(
             "/bin/sh".to_owned(),
-            BTreeMap::from([(Activity::Cpu, 100_000_000)]),
+            BTreeMap::from([(Activity::Cpu, 60_000_000)]),
+        );
+        // Of the same name.
+        time.executables.insert(
+            "/opt/sh".to_owned(),
+            BTreeMap::from([(Activity::Cpu, 40_000_000)]),
         );
         time.threads = 2;
         time.processes = 2;
