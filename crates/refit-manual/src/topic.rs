@@ -88,6 +88,11 @@ pub static TOPICS: &[Topic] = &[
         "memory.md"
     ),
     page!(
+        "time",
+        "where the time of a command goes: processors, network, locks, files",
+        "time.md"
+    ),
+    page!(
         "watching",
         "who waits for the disk and where memory is, live",
         "watch.md"
