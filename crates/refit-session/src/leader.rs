@@ -51,7 +51,9 @@ impl Leader {
             let both = self.start.zip(start_of(self.pid));
             both.is_some_and(|(noted, now)| noted != now)
         };
-        test_kill_process(self.pid) == Err(Errno::SRCH) || is_another()
+        test_kill_process(self.pid) == Err(Errno::SRCH)
+            || is_another()
+            || waits_to_be_reaped(self.pid)
     }
 }
 
@@ -72,14 +74,29 @@ fn start_of(pid: Pid) -> Option<u64> {
     if namespace.is_ok_and(|about| about.ino() != FIRST_TIME_NAMESPACE) {
         return None;
     }
+    fields_of(pid)?.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// All of it has ended, and nobody has asked how: an orphan may wait for long, or for ever where the first process of a
+/// container reaps nobody. The first thread of a process may end before the others (kernel: delay_group_leader).
+fn waits_to_be_reaped(pid: Pid) -> bool {
+    let Some(fields) = fields_of(pid) else {
+        return false;
+    };
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let threads = fields.get(17).and_then(|threads| threads.parse().ok());
+    matches!(fields.first(), Some(&("Z" | "X"))) && threads.is_some_and(|threads: u64| threads <= 1)
+}
+
+/// The fields of /proc/PID/stat (proc_pid_stat(5)) from the third one on, which is the state.
+fn fields_of(pid: Pid) -> Option<String> {
     let mut stat = File::open(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
     // One call reads all of it: a name of 16 bytes, and 51 numbers.
     let mut text = [0; 2048];
     let length = stat.read(&mut text).ok()?;
-    // After the name, which may hold anything; that is the second field, and this the 22nd.
+    // After the name, which may hold anything.
     let name_end = text[..length].iter().rposition(|byte| *byte == b')')?;
-    let fields = str::from_utf8(&text[name_end + 1..length]).ok()?;
-    fields.split_whitespace().nth(19)?.parse().ok()
+    Some(str::from_utf8(&text[name_end + 1..length]).ok()?.to_owned())
 }
 
 #[cfg(test)]
@@ -122,8 +139,26 @@ mod tests {
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
         let after = Leader::of(child.id()).unwrap();
         assert!(before.is_some() && before == after.start);
+        assert!(!after.has_ended());
         drop(child.stdin.take());
         child.wait().unwrap();
         assert!(after.has_ended());
+    }
+
+    #[test]
+    fn one_that_nobody_reaps_has_ended() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let leader = Leader::of(child.id()).unwrap();
+        assert!(!leader.has_ended());
+        child.kill().unwrap();
+        let state = || fields_of(leader.pid).unwrap().trim_start().starts_with('Z');
+        while !state() {
+            std::thread::yield_now();
+        }
+        assert!(leader.has_ended());
+        child.wait().unwrap();
     }
 }
