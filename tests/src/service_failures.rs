@@ -166,6 +166,7 @@ fn a_port_that_is_taken_is_in_the_servers_words(env: &TestEnv) -> Outcome {
     let port = listener.local_addr().expect("it is bound").port();
     let start = format!("exec {} serve {port} lines", env.program("line_service"));
     let folder = RecipeFolder::service(env, "taken")
+        .set("needs.network", "true")
         .text("service.start", &start)
         .set("service.ready", "{ log = 'listening' }");
     let messages = folder.refused(&[]);
