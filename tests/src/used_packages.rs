@@ -44,6 +44,15 @@ const OPENED_WHERE_THERE: &[(&str, &str)] = &[
         "/usr/lib/aarch64-linux-gnu/libnss_",
         "the C library, as nsswitch.conf(5) says",
     ),
+    (
+        "/usr/lib/x86_64-linux-gnu/security/",
+        "su and login, as /etc/pam.d says",
+    ),
+    (
+        "/usr/lib/aarch64-linux-gnu/security/",
+        "su and login, as /etc/pam.d says",
+    ),
+    ("/usr/lib/llvm-", "ld and nm, plug-ins of other compilers"),
     ("/usr/lib/systemd/", "refit, which reads every unit"),
     ("/lib/systemd/", "refit, which reads every unit"),
 ];
