@@ -132,7 +132,7 @@ fn mixtures_add_up(env: &TestEnv) -> Outcome {
     let port = late_server();
     let mut random = Random::of_now();
     for _ in 0..20 {
-        let parts: Vec<String> = (0..6)
+        let parts: Vec<String> = (0..4)
             .map(|_| {
                 let part = PARTS[random.below(PARTS.len() as u64) as usize];
                 format!("{part}:{}", 100 + random.below(400))
