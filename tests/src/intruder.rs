@@ -31,6 +31,13 @@ pub struct Found {
 struct Ways {
     sockets: BTreeSet<String>,
     ports: BTreeSet<u16>,
+    /// Rounds in which the user tried all of them.
+    rounds: u64,
+}
+
+/// A command of a recipe that ends when the user has tried all ways after it began.
+pub fn wait_until_tried(base: &str) -> String {
+    format!("touch {base}/asked; until test -e {base}/tried; do sleep 0.01; done")
 }
 
 /// Does something, as root, and lets the user try meanwhile whatever appears below `base`, which everybody may enter; it
@@ -39,6 +46,10 @@ pub fn beside<T>(base: &Path, work: impl FnOnce() -> T) -> (T, Found) {
     for dir in base.ancestors().take(2) {
         fs::set_permissions(dir, Permissions::from_mode(0o755)).expect("ours");
     }
+    for name in ["asked", "tried"] {
+        // Of the work before.
+        let _ = fs::remove_file(base.join(name));
+    }
     let control = base.join("control");
     let listener = UnixListener::bind(&control).expect("ours");
     fs::set_permissions(&control, Permissions::from_mode(0o777)).expect("ours");
@@ -46,11 +57,17 @@ pub fn beside<T>(base: &Path, work: impl FnOnce() -> T) -> (T, Found) {
     let ways = Mutex::new(Ways {
         sockets: BTreeSet::from([control.display().to_string()]),
         ports: BTreeSet::new(),
+        rounds: 0,
     });
     let (done, mut found) = scope(|scope| {
         scope.spawn(|| {
+            let mut asked_at = None;
             while !ended.load(Ordering::Relaxed) {
                 find_ways(base, &ways);
+                let rounds = ways.lock().expect("no thread panicked").rounds;
+                if base.join("asked").exists() && rounds > *asked_at.get_or_insert(rounds) + 1 {
+                    fs::write(base.join("tried"), "").expect("ours");
+                }
                 sleep(Duration::from_millis(20));
             }
         });
@@ -130,6 +147,7 @@ fn look(base: &Path, ways: &Mutex<Ways>, found: &mut Found) {
             found.entered.insert(name);
         }
     }
+    ways.lock().expect("no thread panicked").rounds += 1;
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
         let path = entry.path();
         let shown = path.display().to_string();

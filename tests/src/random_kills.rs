@@ -19,7 +19,7 @@ use crate::random::Random;
 use crate::recipe_folder::RecipeFolder;
 use crate::remains::{base, left_behind};
 use crate::runner::{Outcome, Test};
-use crate::takeaways::sessions;
+use crate::takeaways::taken::sessions;
 use crate::test;
 use crate::test_env::{TestEnv, described, expect_code};
 

@@ -53,7 +53,7 @@ fn an_account_of_the_recipe_is_none_of_the_machine(env: &TestEnv) -> Outcome {
 fn beside_a_service(env: &TestEnv, name: &str, needs: &str) -> Found {
     let folder = RecipeFolder::service(env, name)
         .set("needs.network", needs)
-        .text("load.drain", "sleep 0.5")
+        .text("load.drain", &intruder::wait_until_tried(&base(env)))
         .write();
     let base = base(env);
     let work = || {

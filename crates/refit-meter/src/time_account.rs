@@ -2,7 +2,7 @@
 //!
 //! How long each thread ran and how long it waited for a processor the kernel counts (/proc/PID/task/TID/schedstat,
 //! Documentation/scheduler/sched-stats.rst); the rest of its life it was blocked. What it was blocked on is sampled:
-//! the system call that it is in, and the descriptor behind that. A thread's blocked time is divided as its samples
+//! the system call that it is in, and the descriptor that the call is about. A thread's blocked time is divided as its samples
 //! are.
 
 mod blocked;

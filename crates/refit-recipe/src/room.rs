@@ -32,7 +32,7 @@ const GROUP: &str = "/etc/group";
 #[derive(Debug)]
 pub struct Room {
     outside: Outside,
-    _accounts: Vec<Account>,
+    accounts: Vec<Account>,
 }
 
 /// An account whose number is refit's own.
@@ -60,10 +60,7 @@ impl Room {
         }
         let outside = Outside::here().map_err(|error| error.to_string())?;
         let accounts = claim(&names).map_err(|error| format!("accounts: {error}"))?;
-        let room = Room {
-            outside,
-            _accounts: accounts,
-        };
+        let room = Room { outside, accounts };
         if !names.is_empty() {
             room.own_accounts(directory)?;
         }
@@ -74,7 +71,7 @@ impl Room {
     }
 
     fn own_accounts(&self, directory: &Path) -> Result<(), String> {
-        let accounts = &self._accounts;
+        let accounts = &self.accounts;
         own_mounts().map_err(|error| format!("no mount namespace: {error}"))?;
         let passwd = read_to_string(PASSWD).map_err(|error| format!("{PASSWD}: {error}"))?;
         let group = read_to_string(GROUP).map_err(|error| format!("{GROUP}: {error}"))?;

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{own_pid, recipe};
+use super::recipe;
+use super::taken::own_pid;
 use crate::crash::require_lab;
 use crate::places::in_own_mounts;
 use crate::runner::{Outcome, Test};

@@ -22,14 +22,14 @@ pub fn registers([_, stack, frame]: [u64; 3]) -> UnwindRegsAarch64 {
     UnwindRegsAarch64::new_with_ptr_auth_mask(ADDRESS, 0, stack, frame)
 }
 
-/// Older calls, which this machine does not have: about names of files, ...
+/// Older calls about names of files: this machine has none.
 pub const FILE_CALLS: [i64; 0] = [];
-/// ... that make a process, ...
+/// Older calls that make a process: this machine has none.
 pub const FORK_CALLS: [i64; 0] = [];
-/// ... that wait for a signal, ...
+/// Older calls that wait for a signal: this machine has none.
 pub const PAUSE_CALLS: [i64; 0] = [];
 
-/// ... and for descriptors.
+/// How an older call waits for descriptors: this machine has no such call.
 pub fn poll_call(_: i64) -> Option<super::DescriptorWait> {
     None
 }

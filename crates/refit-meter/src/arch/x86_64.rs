@@ -34,12 +34,12 @@ pub const FILE_CALLS: [i64; 14] = [
     libc::SYS_chmod,
     libc::SYS_getdents,
 ];
-/// Likewise, that make a process.
+/// Calls that make a process and that newer machines do not have.
 pub const FORK_CALLS: [i64; 2] = [libc::SYS_fork, libc::SYS_vfork];
-/// Likewise, that wait for a signal.
+/// Calls that wait for a signal and that newer machines do not have.
 pub const PAUSE_CALLS: [i64; 1] = [libc::SYS_pause];
 
-/// Likewise, that wait for descriptors.
+/// How a call that newer machines do not have waits for descriptors; `None`: it is no such call.
 pub fn poll_call(number: i64) -> Option<super::DescriptorWait> {
     match number {
         libc::SYS_poll => Some(super::DescriptorWait::Poll),

@@ -1,4 +1,4 @@
-//! What a blocked thread waits for: the system call that it is in, and the descriptor behind it.
+//! What a blocked thread waits for: the system call that it is in, and the descriptor that the call is about.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ pub enum Activity {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seen {
     pub activity: Activity,
-    /// Of a network: an address and port.
+    /// The address and port that a network is waited for; `None` of everything else.
     pub peer: Option<String>,
 }
 

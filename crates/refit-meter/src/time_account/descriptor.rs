@@ -1,4 +1,4 @@
-//! What is behind a descriptor of another process.
+//! What a descriptor of another process refers to.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

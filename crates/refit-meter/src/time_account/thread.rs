@@ -86,12 +86,12 @@ impl Thread {
         thread.counts_now().is_some().then_some(thread)
     }
 
-    /// Whether its files stay open.
+    /// Whether the files of this thread in /proc stay open between two looks.
     pub fn is_kept(&self) -> bool {
         self.schedstat.kept.is_some()
     }
 
-    /// Whether it still lives.
+    /// Reads what the thread did since the last look, and what it is blocked on now; `false` where it has ended.
     pub fn look(&mut self, proc: &Path, pid: u32, now: Instant) -> bool {
         let Some(counts) = self.counts_now() else {
             return false;

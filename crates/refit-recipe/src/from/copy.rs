@@ -289,7 +289,7 @@ fn read(path: &Path) -> std::io::Result<String> {
     fs::File::open(path)?
         .take(MOST_BYTES)
         .read_to_end(&mut bytes)?;
-    // A server may read on behind it as if the line had not ended (Redis, by fgets(3)).
+    // A server may read what follows it as if the line had not ended (Redis, by fgets(3)).
     if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
         let line = 1 + bytes[..at].iter().filter(|byte| **byte == b'\n').count();
         return Err(std::io::Error::other(format!("a NUL byte in line {line}")));

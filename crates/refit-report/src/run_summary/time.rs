@@ -150,7 +150,7 @@ fn named(all: &BTreeMap<String, u64>) -> String {
     }
 }
 
-/// The same as a table: all executables together, and those with the most time.
+/// The account as a table on the page of a run: all executables together, and those with the most time.
 pub fn html(main: &mut Markup, report: &RunReport) {
     let Some(time) = account(report) else {
         return;

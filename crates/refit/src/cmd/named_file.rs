@@ -24,7 +24,10 @@ pub fn read(path: &Path, most: u64) -> Result<String> {
     text(file, known, most).with_context(failed)
 }
 
-/// The same of standard input.
+/// The text of standard input.
+///
+/// # Errors
+/// As of [`read`].
 pub fn read_stdin(most: u64) -> Result<String> {
     text(stdin().lock(), 0, most).context("cannot read stdin")
 }
