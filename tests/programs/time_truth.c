@@ -2,7 +2,7 @@
 // for how long: lines `ACTIVITY NANOSECONDS`, as refit calls them. What it did on a processor is not printed but for cpu.
 //   time_truth PORT PART:MS…
 // PORT: of a server on 127.0.0.1 that answers each line `MS` so many milliseconds later.
-// cpu · timer · network (recv) · poll (network, by poll) · epoll (network, by epoll) · pipe (from a child that sleeps) ·
+// cpu · timer · sync (fsync in a loop) · network (recv) · poll (network, by poll) · epoll (network, by epoll) · pipe (from a child that sleeps) ·
 // child (one that sleeps) · lock (of a thread that sleeps) · thread (a condition) · idle (a listening socket) · flock
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -105,6 +105,17 @@ static const char *spend(const char *part, long ms)
         while (now(CLOCK_THREAD_CPUTIME_ID) < until)
             continue;
         return "cpu";
+    }
+    if (strcmp(part, "sync") == 0) {
+        int64_t until = now(CLOCK_MONOTONIC) + ms * 1000000;
+        char name[] = "time_truth.XXXXXX";
+        fd = mkstemp(name);
+        while (now(CLOCK_MONOTONIC) < until)
+            if (pwrite(fd, "", 1, 0) != 1 || fsync(fd) != 0)
+                fail(name);
+        unlink(name);
+        close(fd);
+        return "sync";
     }
     if (strcmp(part, "timer") == 0) {
         sleep_ms(ms);

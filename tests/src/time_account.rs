@@ -25,8 +25,9 @@ pub const TESTS: &[Test] = &[
     test!(a_program_with_more_rights_is_unknown),
 ];
 
-const PARTS: [&str; 11] = [
-    "cpu", "timer", "network", "poll", "epoll", "pipe", "child", "lock", "thread", "idle", "flock",
+const PARTS: [&str; 12] = [
+    "cpu", "timer", "sync", "network", "poll", "epoll", "pipe", "child", "lock", "thread", "idle",
+    "flock",
 ];
 
 /// Of all time: how far a part may be from the truth.
@@ -92,7 +93,7 @@ fn expect_truth(env: &TestEnv, port: u16, parts: &[String]) {
     // Its start and its end, which it does not know of; and what it takes for a wait is also one for a processor.
     let outside = (all - truth.values().sum::<f64>()).max(0.0) + of("runnable");
     for activity in [
-        "cpu", "timer", "network", "pipe", "child", "lock", "thread", "idle", "unknown",
+        "cpu", "timer", "sync", "network", "pipe", "child", "lock", "thread", "idle", "unknown",
     ] {
         let true_ns = truth.get(activity).copied().unwrap_or_default();
         let limit = if activity == "unknown" {

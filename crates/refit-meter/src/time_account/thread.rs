@@ -55,6 +55,8 @@ pub struct Thread {
     blocked: Option<Seen>,
     /// How long it was seen to be blocked, on what.
     seen: BTreeMap<Seen, u64>,
+    /// How long it was blocked since a sample last saw on what.
+    unseen_ns: u64,
 }
 
 impl Thread {
@@ -82,6 +84,7 @@ impl Thread {
             counts: Counts::default(),
             blocked: None,
             seen: BTreeMap::new(),
+            unseen_ns: 0,
         };
         thread.counts_now().is_some().then_some(thread)
     }
@@ -106,12 +109,14 @@ impl Thread {
         if has_run || self.blocked.is_none() {
             self.blocked = self.read_blocked(proc, pid);
         }
+        let blocked_ns = nanoseconds(since)
+            .saturating_sub(ran)
+            .saturating_sub(queued);
+        self.unseen_ns = self.unseen_ns.saturating_add(blocked_ns);
         if let Some(blocked) = &self.blocked {
-            let ns = nanoseconds(since)
-                .saturating_sub(ran)
-                .saturating_sub(queued);
-            // Even where the interval was spent running, this moment was not.
-            *self.seen.entry(blocked.clone()).or_default() += ns.max(1);
+            // Most samples miss short waits: the next one that sees one stands for those before it.
+            *self.seen.entry(blocked.clone()).or_default() += self.unseen_ns;
+            self.unseen_ns = 0;
         }
         true
     }
@@ -185,7 +190,10 @@ impl Thread {
             left -= ns;
             parts.push((seen.activity, ns));
         }
-        parts.push((Activity::Unknown, left));
+        // What rounding leaves, or all of it where no sample saw it blocked.
+        let last = parts.last().map_or(Activity::Unknown, |(of, _)| *of);
+        let is_rounding = left <= self.seen.len() as u64;
+        parts.push((if is_rounding { last } else { Activity::Unknown }, left));
         parts.retain(|(_, ns)| *ns > 0);
         parts
     }

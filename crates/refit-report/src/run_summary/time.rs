@@ -29,7 +29,7 @@ fn name(activity: Activity) -> Option<&'static str> {
         Activity::Pipe => "pipes and local sockets",
         Activity::Lock => "locks",
         Activity::Thread => "other threads",
-        Activity::Child => "its child processes",
+        Activity::Child => "child processes",
         Activity::Timer => "timers",
         Activity::Idle => "requests (idle)",
         Activity::Other => "other calls",
@@ -170,15 +170,13 @@ pub fn html(main: &mut Markup, report: &RunReport) {
         );
         section.leaf("p", &[], &text);
         let title = |activity: Activity| match activity {
-            Activity::Cpu => "on a processor",
-            Activity::Runnable => "waiting for a processor",
-            activity => name(activity).unwrap_or_default(),
+            Activity::Cpu => "on a processor".to_owned(),
+            Activity::Runnable => "waiting for a processor".to_owned(),
+            Activity::Unknown => "blocked, on what is unknown".to_owned(),
+            activity => format!("blocked on {}", name(activity).unwrap_or_default()),
         };
         let mut columns = vec![
-            Column::words(
-                "threads were",
-                activities.iter().map(|(of, _)| title(*of).to_owned()),
-            ),
+            Column::words("threads were", activities.iter().map(|(of, _)| title(*of))),
             Column::numbers("all", activities.iter().map(|(_, ns)| duration(*ns as f64))),
         ];
         if executables.len() > 1 {
