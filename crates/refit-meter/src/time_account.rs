@@ -39,6 +39,8 @@ const MOST_PEERS: usize = 20;
 pub struct TimeAccount {
     /// How often all threads were looked at.
     pub samples: u64,
+    /// The longest time between two looks: what begins and ends within it is not seen.
+    pub longest_pause_ns: u64,
     /// Threads that were seen, of all processes.
     pub threads: u64,
     /// Processes that were seen.
@@ -74,6 +76,7 @@ pub struct TimeSampler {
     random: u64,
     account: TimeAccount,
     processes: BTreeMap<u32, Process>,
+    looked: Option<Instant>,
     /// Files of threads that are kept open.
     kept: usize,
     peers: BTreeMap<String, u64>,
@@ -124,6 +127,7 @@ impl TimeSampler {
             random: u64::from(std::process::id()) | 1,
             account: TimeAccount::default(),
             processes: BTreeMap::new(),
+            looked: None,
             kept: 0,
             peers: BTreeMap::new(),
             ended_cpu_ns: 0,
@@ -218,6 +222,10 @@ impl TimeSampler {
 
     fn look(&mut self, proc: &Path) {
         self.account.samples += 1;
+        let before = self.looked.replace(Instant::now());
+        let pause = before.map_or(Duration::ZERO, |before| before.elapsed());
+        let pause = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
+        self.account.longest_pause_ns = self.account.longest_pause_ns.max(pause);
         let (account, peers) = (&mut self.account, &mut self.peers);
         let (kept, ended) = (&mut self.kept, &mut self.ended_cpu_ns);
         self.processes.retain(|pid, process| {

@@ -164,9 +164,10 @@ pub fn html(main: &mut Markup, report: &RunReport) {
     section(main, "Where the time went", |section| {
         let text = format!(
             "{}. How long each ran and waited for a processor is counted by the kernel; what it was blocked on is divided as \
-             {} samples are.",
+             {} samples are, which were at most {} apart.",
             whose(time),
-            grouped(time.samples)
+            grouped(time.samples),
+            duration(time.longest_pause_ns as f64)
         );
         section.leaf("p", &[], &text);
         let title = |activity: Activity| match activity {
@@ -211,6 +212,7 @@ mod tests {
     fn download() -> TimeAccount {
         TimeAccount {
             samples: 500,
+            longest_pause_ns: 15_000_000,
             threads: 1,
             processes: 1,
             thread_ns: 5_500_000_000,
