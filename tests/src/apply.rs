@@ -328,6 +328,12 @@ fn what_would_not_be_in_effect_is_refused_by_file_and_line(env: &TestEnv) -> Out
             "/etc/default/a:2 sets WORD to `3`",
         ),
         (
+            "etc/a.d/2.env",
+            "WORD=5\n",
+            "env.WORD=1",
+            "/etc/a.d/2.env:1 sets WORD to `5`",
+        ),
+        (
             "etc/systemd/system/service.d/99-all.conf",
             "[Service]\nEnvironment=WORD=4\n",
             "env.WORD=1",
@@ -345,7 +351,8 @@ fn what_would_not_be_in_effect_is_refused_by_file_and_line(env: &TestEnv) -> Out
         };
         write(
             UNIT,
-            "[Service]\nExecStart=/bin/a\nEnvironmentFile=-/etc/default/%p\n",
+            "[Service]\nExecStart=/bin/a\nEnvironmentFile=-/etc/default/%p\n\
+             EnvironmentFile=-/etc/%p.d/*.env\n",
         );
         write(path, text);
         let before = listing(&root);

@@ -177,7 +177,7 @@ pub enum Error {
     #[error("{path} is not a shared library of this machine's kind")]
     NotALibrary { path: String },
     #[error(
-        "{service} has the change `{settings}` already\n  take it back first: refit revert {service}"
+        "{service} has the change `{settings}` already\n  take it back first: refit revert {service}; one apply of it can have all settings"
     )]
     OtherChange { service: String, settings: String },
     #[error(

@@ -25,6 +25,9 @@ pub(crate) trait Kind: Sync {
     /// Its name in records and tables.
     fn name(&self) -> &'static str;
 
+    /// How such a service is named, as it is typed: `postfix/DAEMON`.
+    fn form(&self) -> &'static str;
+
     /// The full name of the service that a word means; `None` where it is not of this kind.
     fn find(&self, _: &System, _: &str) -> Result<Option<String>, Error> {
         Ok(None)

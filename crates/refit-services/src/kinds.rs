@@ -66,6 +66,13 @@ pub(crate) fn kind_of(system: &System, word: &str) -> Result<(&'static dyn Kind,
     })
 }
 
+/// What can have settings made permanent: how such a service is typed, what it is, and its settings, as they are written.
+/// The most general kind is the first.
+pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str, String)> {
+    let kinds = KINDS.into_iter().rev();
+    kinds.map(|kind| (kind.form(), kind.name(), kind.known()))
+}
+
 /// The kind that a record names.
 pub(crate) fn kind_named(name: &str) -> Option<&'static dyn Kind> {
     KINDS.into_iter().find(|kind| kind.name() == name)

@@ -57,6 +57,7 @@ pub use confirm::confirm;
 pub use error::{Changed, Error};
 pub use etckeeper::Etckeeper;
 pub use file_state::{FileError, FileState};
+pub use kinds::kinds;
 pub use moved::Moved;
 pub use packages::Package;
 pub use place::Place;

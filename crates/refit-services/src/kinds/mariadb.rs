@@ -78,6 +78,10 @@ impl Kind for Mariadb {
         "MariaDB server"
     }
 
+    fn form(&self) -> &'static str {
+        "mariadb"
+    }
+
     fn is_of_unit(&self, system: &System, unit: &Unit) -> Result<bool, Error> {
         is_server(system, &unit.declared.files.name)
     }

@@ -92,6 +92,10 @@ impl Kind for Postfix {
         "Postfix"
     }
 
+    fn form(&self) -> &'static str {
+        "postfix"
+    }
+
     fn find(&self, system: &System, word: &str) -> Result<Option<String>, Error> {
         match is_instance(word) {
             true => installed(system),

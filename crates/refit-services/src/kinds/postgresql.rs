@@ -41,6 +41,10 @@ impl Kind for Postgresql {
         "PostgreSQL cluster"
     }
 
+    fn form(&self) -> &'static str {
+        "postgresql[@VERSION-CLUSTER]"
+    }
+
     fn find(&self, system: &System, word: &str) -> Result<Option<String>, Error> {
         let name = word.strip_suffix(".service").unwrap_or(word);
         if name != "postgresql" && !name.starts_with("postgresql@") {

@@ -58,6 +58,10 @@ impl Kind for Redis {
         "redis server"
     }
 
+    fn form(&self) -> &'static str {
+        "redis-server[@NAME]"
+    }
+
     fn is_of_unit(&self, system: &System, unit: &Unit) -> Result<bool, Error> {
         Ok(Server::of(system, unit)?.is_some())
     }

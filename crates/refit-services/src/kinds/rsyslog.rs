@@ -30,6 +30,10 @@ impl Kind for Rsyslog {
         "rsyslog"
     }
 
+    fn form(&self) -> &'static str {
+        "rsyslog"
+    }
+
     fn is_of_unit(&self, _: &System, unit: &Unit) -> Result<bool, Error> {
         Ok(Server::of(unit).is_some())
     }

@@ -25,6 +25,10 @@ type Opened = Result<Option<Box<dyn Indexed>>, Error>;
 /// A kind: what differs between databases.
 pub struct Tables {
     name: &'static str,
+    /// As [`Kind::form`].
+    form: &'static str,
+    /// As [`Kind::known`].
+    known: &'static str,
     /// As [`Kind::find`].
     find: fn(&System, &str) -> Result<Option<String>, Error>,
     /// As [`Kind::database`].
@@ -89,6 +93,10 @@ impl Kind for Tables {
         self.name
     }
 
+    fn form(&self) -> &'static str {
+        self.form
+    }
+
     fn find(&self, system: &System, word: &str) -> Result<Option<String>, Error> {
         (self.find)(system, word)
     }
@@ -102,7 +110,7 @@ impl Kind for Tables {
     }
 
     fn known(&self) -> String {
-        KNOWN.to_owned()
+        self.known.to_owned()
     }
 
     fn example(&self) -> &'static str {
@@ -130,7 +138,7 @@ impl Kind for Tables {
             reason: "it is gone".to_owned(),
         };
         let database = database.ok_or_else(gone)?;
-        plan(self.name, service, settings, &*database)
+        plan(self, service, settings, &*database)
     }
 
     /// A table is the user's own.
@@ -163,13 +171,18 @@ struct Wanted {
     ignored: Option<String>,
 }
 
-const KNOWN: &str = "conf.index.NAME=COLUMN,COLUMN (each may have DESC after it); in MariaDB also conf.ignored.NAME=on or off";
+/// Every database can have these.
+const INDEXES: &str = "conf.index.NAME=COLUMN,COLUMN (each may have DESC after it)";
 
 /// The state of an index that no query uses.
 const IGNORED: &str = "IGNORED";
 
 /// What is asked for each index, in the order in which they are named.
-fn wanted(service: &str, settings: &Settings) -> Result<Vec<(String, Wanted)>, Error> {
+fn wanted(
+    kind: &Tables,
+    service: &str,
+    settings: &Settings,
+) -> Result<Vec<(String, Wanted)>, Error> {
     let mut all: Vec<(String, Wanted)> = Vec::new();
     for (name, value) in settings.launch().conf {
         let setting = || format!("conf.{name}={value}");
@@ -178,7 +191,7 @@ fn wanted(service: &str, settings: &Settings) -> Result<Vec<(String, Wanted)>, E
             return Err(Error::UnknownSetting {
                 setting: setting(),
                 service: service.to_owned(),
-                known: KNOWN.to_owned(),
+                known: kind.known.to_owned(),
             });
         }
         if let Some(reason) = not_plain(index) {
@@ -208,17 +221,17 @@ fn wanted(service: &str, settings: &Settings) -> Result<Vec<(String, Wanted)>, E
 
 /// The plan: nothing of it is specific to a database.
 fn plan(
-    kind: &str,
+    kind: &Tables,
     service: &str,
     settings: &Settings,
     database: &dyn Indexed,
 ) -> Result<Plan, Error> {
-    let all = wanted(service, settings)?;
+    let all = wanted(kind, service, settings)?;
     let asked = |output| Error::Command {
         command: service.to_owned(),
         output,
     };
-    let mut plan = Plan::new(service, kind, settings);
+    let mut plan = Plan::new(service, kind.name, settings);
     let mut table = database.table().map_err(asked)?;
     for (index, wanted) in all {
         let bad = |reason: String| Error::BadConf {

@@ -31,6 +31,10 @@ impl Kind for Sysctl {
         "sysctls"
     }
 
+    fn form(&self) -> &'static str {
+        SERVICE
+    }
+
     fn find(&self, system: &System, word: &str) -> Result<Option<String>, Error> {
         if word != SERVICE {
             return Ok(None);

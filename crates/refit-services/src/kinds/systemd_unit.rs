@@ -46,6 +46,10 @@ impl Kind for SystemdUnit {
         "systemd unit"
     }
 
+    fn form(&self) -> &'static str {
+        "UNIT"
+    }
+
     fn is_of_unit(&self, _: &System, _: &Unit) -> Result<bool, Error> {
         Ok(true)
     }

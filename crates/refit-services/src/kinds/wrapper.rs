@@ -40,6 +40,10 @@ impl Kind for Wrapper {
         "command"
     }
 
+    fn form(&self) -> &'static str {
+        "wrapper:/PATH/OF/A/COMMAND"
+    }
+
     fn find(&self, system: &System, word: &str) -> Result<Option<String>, Error> {
         let Some(path) = word.strip_prefix(PREFIX) else {
             return Ok(None);

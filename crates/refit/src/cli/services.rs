@@ -14,16 +14,15 @@ use super::{OUTPUT, SETTINGS, complete, duration};
 ///
 /// Exit codes: 0; 2 when these settings cannot be applied to this service.
 #[derive(Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, after_long_help = kinds())]
 pub struct PlanArgs {
-    /// The service, as systemctl knows it; postfix/DAEMON, wrapper:/PATH/OF/A/COMMAND; for an index
-    /// postgresql/DATABASE/TABLE, mariadb/DATABASE/TABLE or sqlite:/PATH/TABLE; with --from the
-    /// default is the one that the recipe stands for
+    /// The service: a unit, as systemctl knows it, or another of those that --help lists; with --from
+    /// the default is the one that the recipe stands for
     #[arg(value_name = "SERVICE", required_unless_present = "from")]
     pub service: Option<String>,
 
-    /// Settings, as in `refit run`: malloc=jemalloc preload=/PATH/LIB.so env.NAME=VALUE; of units and of
-    /// postfix/DAEMON sync=off; of PostgreSQL, MariaDB, redis and Postfix also their own: conf.NAME=VALUE
+    /// Settings, as in `refit run`: malloc=jemalloc, or of the service's own configuration:
+    /// conf.NAME=VALUE; --help lists what each service can have
     #[arg(value_name = "SETTINGS", add = ArgValueCompleter::new(complete::settings))]
     pub settings: Vec<OsString>,
 
@@ -56,6 +55,13 @@ pub struct PlanArgs {
     pub tree: TreeArgs,
 }
 
+/// What can be named as a service, and what each can have.
+fn kinds() -> String {
+    let lines = refit_services::kinds()
+        .map(|(form, about, settings)| format!("\n  {form}\n      {about}: {settings}"));
+    format!("Services and their settings:{}", lines.collect::<String>())
+}
+
 fn class(word: &str) -> Result<Class, String> {
     let mut risks = Class::ALL.into_iter().filter(|class| class.risks_data());
     risks
@@ -72,7 +78,7 @@ fn class(word: &str) -> Result<Class, String> {
 /// effect and was taken back; 2 when it cannot be made; 3 when what was applied
 /// before differs now.
 #[derive(Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, after_long_help = kinds())]
 pub struct ApplyArgs {
     #[command(flatten)]
     pub plan: PlanArgs,

@@ -43,6 +43,10 @@ impl Kind for PostfixDaemon {
         "Postfix daemon"
     }
 
+    fn form(&self) -> &'static str {
+        "postfix/DAEMON"
+    }
+
     fn find(&self, system: &System, word: &str) -> Result<Option<String>, Error> {
         let Some(daemon) = word.strip_prefix("postfix/") else {
             return Ok(None);

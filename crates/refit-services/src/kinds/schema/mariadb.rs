@@ -16,6 +16,8 @@ use crate::{Error, System};
 /// The kind.
 pub static MARIADB: Tables = Tables {
     name: "table of a MariaDB server",
+    form: "mariadb/DATABASE/TABLE",
+    known: "conf.index.NAME=COLUMN,COLUMN (each may have DESC after it), conf.ignored.NAME=on or off",
     find,
     open,
 };

@@ -5,7 +5,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Indexed, Key, Opened, Table, Tables, expect_parts, grouped, list, parts, quoted};
+use super::{
+    INDEXES, Indexed, Key, Opened, Table, Tables, expect_parts, grouped, list, parts, quoted,
+};
 use crate::ask::STATEMENT;
 use crate::kind::Kind;
 use crate::kinds::postgresql::Postgresql;
@@ -16,6 +18,8 @@ use crate::{Error, System};
 /// The kind.
 pub static POSTGRESQL: Tables = Tables {
     name: "table of a PostgreSQL cluster",
+    form: "postgresql[@VERSION-CLUSTER]/DATABASE/TABLE",
+    known: INDEXES,
     find,
     open,
 };

@@ -11,7 +11,7 @@ use std::time::Duration;
 use refit_packages::how_to_install;
 use rustix::fs::FileType;
 
-use super::{Indexed, Key, Opened, Table, Tables, grouped, list, quoted};
+use super::{INDEXES, Indexed, Key, Opened, Table, Tables, grouped, list, quoted};
 use crate::ask::{Ask, QUESTION, STATEMENT};
 use crate::schema::{Database, Index, SchemaEdit};
 use crate::{Error, Place, System};
@@ -19,6 +19,8 @@ use crate::{Error, Place, System};
 /// The kind.
 pub static SQLITE: Tables = Tables {
     name: "table of an SQLite file",
+    form: "sqlite:/PATH/TABLE",
+    known: INDEXES,
     find,
     open,
 };

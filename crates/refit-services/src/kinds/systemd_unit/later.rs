@@ -48,8 +48,7 @@ pub fn refuse(system: &System, unit: &Unit, change: &Change, ours: &str) -> Resu
             return overridden("UnsetEnvironment", word, line.place(), take_out);
         }
     }
-    for line in unit.list("EnvironmentFile") {
-        let path = unit.specified(line.value.trim_start_matches('-'));
+    for path in environment_files(system, unit) {
         let content = system.read(&path)?.unwrap_or_default();
         for (index, text) in String::from_utf8_lossy(&content).lines().enumerate() {
             let text = text.trim();
@@ -78,4 +77,18 @@ pub fn refuse(system: &System, unit: &Unit, change: &Change, ours: &str) -> Resu
         Some(line) => overridden("ExecStart", &line.value, line.place(), take_out),
         None => Ok(()),
     }
+}
+
+/// The files of `EnvironmentFile=`, those of a pattern as they are now. Of one below a symbolic link nothing is known: the
+/// plan tells that a file of a pattern wins.
+fn environment_files(system: &System, unit: &Unit) -> Vec<String> {
+    let of_line = |line: &Line| {
+        let path = unit.specified(line.value.trim_start_matches('-'));
+        match path.contains(['*', '?', '[']) {
+            true => system.matching(&path, "").unwrap_or_default(),
+            false => vec![path],
+        }
+    };
+    let lines = unit.list("EnvironmentFile").into_iter();
+    lines.flat_map(of_line).collect()
 }
