@@ -53,6 +53,19 @@ pub fn children(parent: u32) -> Vec<u32> {
     children.map(|process| process.pid).collect()
 }
 
+/// The processor time of a process that has ended and was not reaped, and of all that it reaped, in hundredths of a second
+/// (proc_pid_stat(5): utime to cstime, in clock ticks).
+pub fn processor_time(pid: u32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let ticks: Option<u64> = fields
+        .skip(11)
+        .take(4)
+        .map(|field| field.parse::<u64>().ok())
+        .sum();
+    Some(Duration::from_millis(ticks? * 10))
+}
+
 /// A line of /proc/PID/status, without its name; `None` when there is no such process.
 pub fn status_line(pid: u32, name: &str) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;

@@ -112,6 +112,14 @@ struct Failures {
     first_output: String,
 }
 
+/// A run of a test.
+struct Ran {
+    verdict: Verdict,
+    took: Duration,
+    /// Of processors, by its process and all that were reaped beneath it.
+    worked: Duration,
+}
+
 enum Verdict {
     /// With what it counted: its lines that begin with `counted: `.
     Passed(Vec<String>),
@@ -165,11 +173,18 @@ pub fn run(table: &[&[Test]], options: &Options) -> Result<bool> {
                         .and_then(|run| tests.get(run % tests.len()))
                     {
                         let started = Instant::now();
-                        let verdict = run_in_child(test, &root).unwrap_or_else(|error| {
-                            Verdict::Failed(format!("the runner: {error:#}\n"))
+                        let (verdict, worked) = run_in_child(test, &root).unwrap_or_else(|error| {
+                            let message = format!("the runner: {error:#}\n");
+                            (Verdict::Failed(message), Duration::ZERO)
                         });
+                        let took = started.elapsed();
                         let mut totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
-                        totals.add(test, verdict, options.strict, started.elapsed());
+                        let ran = Ran {
+                            verdict,
+                            took,
+                            worked,
+                        };
+                        totals.add(test, ran, options.strict);
                     }
                 });
             }
@@ -181,28 +196,32 @@ pub fn run(table: &[&[Test]], options: &Options) -> Result<bool> {
 }
 
 impl Totals {
-    fn add(&mut self, test: &Test, verdict: Verdict, strict: bool, took: Duration) {
-        let verdict = match verdict {
+    fn add(&mut self, test: &Test, ran: Ran, strict: bool) {
+        let verdict = match ran.verdict {
             Verdict::Skipped(reason) if strict => {
                 Verdict::Failed(format!("skipped, which --strict forbids: {reason}\n"))
             }
             verdict => verdict,
         };
-        let seconds = took.as_secs_f64();
+        let times = format!(
+            "{:.1} s, processors {:.1} s",
+            ran.took.as_secs_f64(),
+            ran.worked.as_secs_f64()
+        );
         let name = test.name();
         match verdict {
             Verdict::Passed(counted) => {
                 self.passed += 1;
-                println!("ok {name} ({seconds:.1} s)");
+                println!("ok {name} ({times})");
                 counted.iter().for_each(|line| println!("    {line}"));
             }
             Verdict::Skipped(reason) => {
                 self.skipped += 1;
-                println!("skipped {name} ({seconds:.1} s): {reason}");
+                println!("skipped {name} ({times}): {reason}");
             }
             Verdict::Failed(output) => {
                 let output: String = output.lines().map(|line| format!("    {line}\n")).collect();
-                print!("FAILED {name} ({seconds:.1} s)\n{output}");
+                print!("FAILED {name} ({times})\n{output}");
                 match self.failures.iter_mut().find(|known| known.name == name) {
                     Some(known) => known.count += 1,
                     None => self.failures.push(Failures {
@@ -270,7 +289,7 @@ pub fn test_env() -> Result<TestEnv> {
     work_root().and_then(|root| TestEnv::open(&root))
 }
 
-fn run_in_child(test: &Test, root: &Path) -> Result<Verdict> {
+fn run_in_child(test: &Test, root: &Path) -> Result<(Verdict, Duration)> {
     let work = tempfile::Builder::new()
         .prefix("refit-test-")
         .permissions(Permissions::from_mode(0o755)) // tests drop privileges and go on in here
@@ -311,6 +330,7 @@ fn run_in_child(test: &Test, root: &Path) -> Result<Verdict> {
     let left = processes::kill_leftovers(pid, &dir, if in_time { GRACE } else { Duration::ZERO });
     sys::kill_hard(group);
     running().retain(|(running, _)| *running != pid);
+    let worked = processes::processor_time(pid).unwrap_or_default();
     let status = child.wait().context("reap the test")?;
 
     let mut messages =
@@ -323,7 +343,7 @@ fn run_in_child(test: &Test, root: &Path) -> Result<Verdict> {
         .rev()
         .find_map(|line| line.strip_prefix("skip: "))
         .map(str::to_owned);
-    Ok(match (in_time, status.code()) {
+    let verdict = match (in_time, status.code()) {
         (true, Some(0)) if left.is_empty() => {
             let counted = messages.lines();
             let counted = counted.filter(|line| line.starts_with("counted: "));
@@ -341,7 +361,8 @@ fn run_in_child(test: &Test, root: &Path) -> Result<Verdict> {
             }
             Verdict::Failed(messages)
         }
-    })
+    };
+    Ok((verdict, worked))
 }
 
 /// Each test's process that runs now, with its directory.
