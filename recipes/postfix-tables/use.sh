@@ -19,7 +19,10 @@ upcase)
 	headers=$(sh "$REFIT_RECIPE/headers.sh")
 	gcc -std=gnu11 -O2 -fPIC -shared -fvisibility=hidden -Wall -DLINUX6 \
 		-isystem "$headers/src/util" -isystem "$headers/src/global" -o upcase.so "$REFIT_RECIPE/upcase.c"
-	printf 'upcase\t%s\tdict_upcase_open\n' "$REFIT_DIR/upcase.so" >>meta/dynamicmaps.cf
+	# Once: of a second line every daemon warns, and postlogd, which starts with its socket full of others' lines, would
+	# wait for itself to read its own.
+	grep -q '^upcase' meta/dynamicmaps.cf ||
+		printf 'upcase\t%s\tdict_upcase_open\n' "$REFIT_DIR/upcase.so" >>meta/dynamicmaps.cf
 	table="pipemap:{$users, upcase:of-what-was-found}"
 	;;
 script)

@@ -140,9 +140,12 @@ fn look(base: &Path, ways: &Mutex<Ways>, found: &mut Found) {
     }
     for port in ports {
         let name = format!("port {port}");
+        if found.entered.contains(&name) {
+            continue;
+        }
         found.tried.insert(name.clone());
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        // Each time: a server may not listen yet.
+        // Until it is entered: a server may not listen yet.
         if TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok() {
             found.entered.insert(name);
         }
