@@ -132,6 +132,26 @@ fn what_is_for_commands_is_refused_with_a_recipe(env: &TestEnv) -> Outcome {
     refused(&["./mine", "--dir", "nowhere"], "--dir nowhere");
     refused(&["./mine", "--gate", "p99<+2%"], "p99");
     refused(&["sync=off", "./mine"], "./mine");
+    // And the other way round.
+    let command = ["--", "touch", &ran];
+    let crash = ["crash", "--check", "log:a", "--ack", "fd:1"];
+    for (verb, option) in [
+        (&["compare", "env.A=1"][..], &["--yes"][..]),
+        (&["compare", "env.A=1"], &["--dir", "."]),
+        (&["tune"], &["--yes"]),
+        (&["tune"], &["--dir", "."]),
+        (&crash, &["--yes"]),
+    ] {
+        let output = finish(&mut refit(env, &[verb, option, &command].concat()));
+        expect_code(&output, 2);
+        let sentence = format!("refit: {} is for recipes, and this is a command", option[0]);
+        assert!(
+            messages(&output).contains(&sentence),
+            "{}",
+            described(&output)
+        );
+        assert!(!fs::exists(&ran).expect("the directory is ours"));
+    }
     Outcome::Pass
 }
 

@@ -142,7 +142,7 @@ fn help_is_a_verb_and_has_headings(env: &TestEnv) -> Outcome {
         assert!(names[0].contains("-h, --help"), "{help}");
     }
     let check = stdout(env, &["help", "recipes", "check"], 0);
-    assert!(check.contains("\nInstances:\n"), "{check}");
+    assert!(check.contains("\nInstances of a recipe:\n"), "{check}");
     expect_code(&env.refit(&["help", "nonsense"]), 2);
     Outcome::Pass
 }

@@ -7,6 +7,7 @@ mod crash;
 mod each_run;
 mod export;
 mod help;
+mod instances;
 mod output;
 mod pool;
 mod recipes;
@@ -33,6 +34,7 @@ pub use export::{
     KubernetesVerb, OciArgs, PatchForm, RefitFrom,
 };
 pub use help::{CompleteArgs, CompletionsArgs, HelpArgs, ShellArg};
+pub use instances::{InstancesArgs, for_recipes};
 pub use output::OutputArgs;
 pub use pool::{KubernetesJob, PoolArgs, PoolFrom};
 pub use recipes::{

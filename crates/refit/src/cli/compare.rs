@@ -9,8 +9,8 @@ use clap_complete::engine::ArgValueCompleter;
 use refit_lab::Gate;
 
 use super::{
-    EachRunArgs, OUTPUT, OutputArgs, ReachArgs, ReplicasArgs, SETTINGS, complete, duration,
-    per_cent, seed,
+    EachRunArgs, InstancesArgs, OUTPUT, OutputArgs, ReachArgs, ReplicasArgs, SETTINGS, complete,
+    duration, per_cent, seed,
 };
 
 /// Compare variants of a command, or of a service under load, with the baseline
@@ -127,13 +127,8 @@ pub struct CompareArgs {
     #[command(flatten)]
     pub reach: ReachArgs,
 
-    /// Put the instances of a recipe in a new directory below this one
-    #[arg(long, value_name = "DIR", default_value = refit_recipe::DEFAULT_BASE, help_heading = "Instances of a recipe")]
-    pub dir: PathBuf,
-
-    /// Run the commands of a recipe that is not part of refit without asking
-    #[arg(long, help_heading = "Instances of a recipe")]
-    pub yes: bool,
+    #[command(flatten)]
+    pub instances: InstancesArgs,
 
     #[command(flatten)]
     pub replicas: ReplicasArgs,

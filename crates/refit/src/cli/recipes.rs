@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
-use super::{SETTINGS, complete};
+use super::{InstancesArgs, SETTINGS, complete};
 
 /// List, show, copy, write and check recipes: services under load, described by folders
 ///
@@ -105,13 +105,8 @@ pub struct RecipeCheckArgs {
     #[arg(value_name = "RECIPE", add = ArgValueCompleter::new(complete::recipe))]
     pub names: Vec<String>,
 
-    /// Make the instances in a new directory below DIR
-    #[arg(long, value_name = "DIR", help_heading = "Instances", default_value = refit_recipe::DEFAULT_BASE)]
-    pub dir: PathBuf,
-
-    /// Run the commands of a recipe that is not refit's own, without asking
-    #[arg(long, help_heading = "Instances")]
-    pub yes: bool,
+    #[command(flatten)]
+    pub instances: InstancesArgs,
 
     /// Look for allocators in DIR first
     #[arg(long, value_name = "DIR", help_heading = SETTINGS)]

@@ -8,7 +8,9 @@ use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 use refit_lab::experiment::Class;
 
-use super::{EachRunArgs, OUTPUT, ReachArgs, SETTINGS, complete, duration, per_cent, seed};
+use super::{
+    EachRunArgs, InstancesArgs, OUTPUT, ReachArgs, SETTINGS, complete, duration, per_cent, seed,
+};
 
 /// Find what to swap beneath a command or a service, and what it costs
 ///
@@ -89,13 +91,8 @@ pub struct TuneArgs {
     #[command(flatten)]
     pub reach: ReachArgs,
 
-    /// Put the instances of a recipe in a new directory below this one
-    #[arg(long, value_name = "DIR", default_value = refit_recipe::DEFAULT_BASE, help_heading = "Instances of a recipe")]
-    pub dir: PathBuf,
-
-    /// Run the commands of a recipe that is not part of refit without asking
-    #[arg(long, help_heading = "Instances of a recipe")]
-    pub yes: bool,
+    #[command(flatten)]
+    pub instances: InstancesArgs,
 
     /// A recipe: a name that `refit recipes` lists, or a folder (./NAME)
     #[arg(value_name = "RECIPE", add = ArgValueCompleter::new(complete::recipe))]

@@ -3,7 +3,6 @@
 mod index;
 
 use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -239,12 +238,12 @@ fn check(args: &RecipeCheckArgs) -> Result<bool> {
         args.names.clone()
     };
     remove_abandoned();
-    remove_abandoned_instances(&args.dir);
+    remove_abandoned_instances(&args.instances.base()?);
     let mut all_passed = true;
     let mut trouble = None;
     for name in names {
         let recipe = Recipe::find(&name)?;
-        trust::agree(&recipe, args.yes)?;
+        trust::agree(&recipe, args.instances.yes)?;
         match check_one(&recipe, args) {
             Ok(passed) => all_passed &= passed,
             // The others can still be tried.
@@ -267,7 +266,7 @@ fn check_one(recipe: &Recipe, args: &RecipeCheckArgs) -> Result<bool> {
     } = available(recipe, &Settings::default(), args.allocator_dir.as_deref());
     let subject = RecipeSubject {
         recipe: recipe.clone(),
-        dir: instances_in(&args.dir)?,
+        dir: args.instances.base()?,
         explain_memory: false,
     };
     let request = Request {
@@ -299,11 +298,6 @@ fn check_one(recipe: &Recipe, args: &RecipeCheckArgs) -> Result<bool> {
         ))?;
     }
     Ok(passed)
-}
-
-/// Directory below which the instances of a recipe lie, as an absolute path.
-pub fn instances_in(dir: &Path) -> Result<PathBuf> {
-    fs::canonicalize(dir).with_context(|| format!("--dir {}", dir.display()))
 }
 
 /// The directory of a recipe that was typed with or without a slash at its end.

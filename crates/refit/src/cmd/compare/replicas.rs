@@ -77,11 +77,11 @@ pub fn refuse(args: &CompareArgs) -> Result<()> {
         ("--prove", args.prove),
         ("--log-result", args.log_result.is_some()),
         ("--allocator-dir", args.allocator_dir.is_some()),
-        ("--yes", args.yes),
     ];
     let given = here.into_iter().find(|(_, is_given)| *is_given);
     let given = given
         .map(|(option, _)| option)
+        .or_else(|| args.instances.given())
         .or_else(|| args.each_run.given());
     if let Some(option) = given {
         bail!("{option} is for programs of this machine\n  leave it out with --on kubernetes");

@@ -115,7 +115,7 @@ fn recipe_subject(args: &CompareArgs, recipe: Recipe) -> Result<RecipeSubject> {
     }
     Ok(RecipeSubject {
         explain_memory: args.heap && recipe.service.is_some(),
-        dir: recipes::instances_in(&args.dir)?,
+        dir: args.instances.base()?,
         recipe,
     })
 }
@@ -188,7 +188,12 @@ fn subject(args: &CompareArgs) -> Result<(Option<Recipe>, &[OsString])> {
             "a recipe has its own load; leave out `-- {}`",
             args.command[0].display()
         ),
-        _ => Ok((None, &args.variants)),
+        _ => {
+            if !args.command.is_empty() {
+                args.instances.refuse()?;
+            }
+            Ok((None, &args.variants))
+        }
     }
 }
 
@@ -245,7 +250,7 @@ fn of_recipe(
     with: &Settings,
     typed: Vec<Variant>,
 ) -> Result<Available> {
-    trust::agree(recipe, args.yes)?;
+    trust::agree(recipe, args.instances.yes)?;
     if recipe.is_exact() {
         refuse_options_of_statistics(args, recipe)?;
     }

@@ -13,7 +13,7 @@ use refit_crash::{Program, Request, Typed};
 use refit_knobs::{Settings, Variant};
 use refit_recipe::{Promise, Recipe, available};
 
-use crate::cli::{CrashArgs, typed_options};
+use crate::cli::{CrashArgs, for_recipes, typed_options};
 use crate::cmd::{print, recipes, trust};
 
 /// The time limit of a run that ends by itself, and the length of one of mails.
@@ -61,6 +61,7 @@ pub fn plan(args: &CrashArgs) -> Result<Request> {
     let with = Settings::parse(args.with.clone())?;
     let subject = match recipe(args)? {
         Some((recipe, typed)) => of_recipe(args, &with, &recipe, typed)?,
+        None if args.yes && !args.command.is_empty() => return Err(for_recipes("--yes")),
         None => of_command(args)?,
     };
     if subject.cuts == 0 {

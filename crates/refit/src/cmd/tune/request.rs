@@ -11,7 +11,7 @@ use refit_recipe::Recipe;
 use super::prove;
 use crate::cli::{TuneArgs, new_seed, typed_options};
 use crate::cmd::compare::{command_subject, options, refuse_options_of_commands};
-use crate::cmd::{recipes, trust};
+use crate::cmd::trust;
 
 /// Options that its comparisons do not have, or have not been given.
 const OF_TUNE: [&str; 3] = ["accept", "prove", "cuts"];
@@ -33,11 +33,14 @@ pub fn request(args: &TuneArgs, words: impl IntoIterator<Item = OsString>) -> Re
             "nothing to tune\n  write a command after `--`: refit tune -- COMMAND\n  or name a recipe: refit tune NAME    (refit recipes lists them)"
         );
     }
+    if recipe.is_none() {
+        args.instances.refuse()?;
+    }
     prove::refuse(args, recipe.as_ref())?;
     let subject = match recipe {
         Some(recipe) => Subject::Recipe(Box::new(RecipeSubject {
             recipe,
-            dir: recipes::instances_in(&args.dir)?,
+            dir: args.instances.base()?,
             explain_memory: false,
         })),
         None => Subject::Command(command_subject("tune", &args.each_run, &args.command)?),
@@ -74,7 +77,7 @@ fn recipe(args: &TuneArgs, name: &str) -> Result<Recipe> {
             recipe.typed()
         );
     }
-    trust::agree(&recipe, args.yes)?;
+    trust::agree(&recipe, args.instances.yes)?;
     if let Some(missing) = recipe.missing("tune") {
         bail!(missing);
     }
