@@ -116,8 +116,8 @@ use Source::{Load, Run as Of, Service};
 pub const OF_COMMANDS: &[BuiltIn] = &[
     metric!("wall", Duration, Nanoseconds, Exact, [], "from start to end", Of(|r| Some(r.metrics.wall_ns as f64))),
     metric!("cpu", Amount, Nanoseconds, Exact, [Line(3), Cost], "processor time (waited-for processes)", Of(|r| Some(usage(r).processor_ns() as f64))),
-    metric!("user", Amount, Nanoseconds, Stepped, [Line(4)], "processor time in programs (waited-for processes)", Of(|r| divided(usage(r), usage(r).user_ns))),
-    metric!("system", Amount, Nanoseconds, Stepped, [Line(5)], "processor time in the kernel (waited-for processes)", Of(|r| divided(usage(r), usage(r).system_ns))),
+    metric!("user", Amount, Nanoseconds, Stepped, [Line(4)], "processor time in programs (waited-for processes)", Of(|r| usage(r).halves().map(|[user, _]| user as f64))),
+    metric!("system", Amount, Nanoseconds, Stepped, [Line(5)], "processor time in the kernel (waited-for processes)", Of(|r| usage(r).halves().map(|[_, system]| system as f64))),
     metric!("max-rss", Amount, Bytes, Stepped, [Line(6), Cost, Column("max RSS")], "resident memory of the largest process (wait4)", Of(|r| usage(r).max_rss_bytes.map(|n| n as f64))),
     metric!("heap-requested", Amount, Bytes, Stepped, [], "live bytes as requested, at the peak of the largest heap (--heap)", Of(|r| known_peak(r).map(|peak| peak.requested_bytes as f64))),
     metric!("heap-usable", Amount, Bytes, Stepped, [], "the same with the allocator's rounding", Of(|r| heap(r).map(|one| one.largest.peak.usable_bytes as f64))),
@@ -211,16 +211,6 @@ impl Unit {
     }
 }
 
-/// Processor time in nanoseconds of which the kernel knows the halves. It measures the sum, and
-/// divides it as its ticks fell (kernel/sched/cputime.c, `cputime_adjust`): a run of one tick is all
-/// `user` or all `system`. This is 10 ticks of the slowest clock that Linux has, CONFIG_HZ_100.
-const DIVIDED_FROM_NS: u64 = 100_000_000;
-
-/// One half of the processor time; `None` of a run that was too short for its ticks to tell.
-fn divided(usage: &Usage, half: u64) -> Option<f64> {
-    (usage.processor_ns() >= DIVIDED_FROM_NS).then_some(half as f64)
-}
-
 fn usage(run: &Run) -> &Usage {
     &run.metrics.usage
 }
@@ -263,16 +253,5 @@ mod tests {
             lines.sort_unstable();
             assert!(lines.iter().copied().eq(0..lines.len() as u8), "{lines:?}");
         }
-    }
-
-    #[test]
-    fn processor_time_of_a_few_ticks_has_no_halves() {
-        let mut usage = Usage {
-            user_ns: 3_032_000,
-            ..Usage::default()
-        };
-        assert_eq!(divided(&usage, usage.system_ns), None);
-        usage.system_ns = DIVIDED_FROM_NS - usage.user_ns;
-        assert_eq!(divided(&usage, usage.user_ns), Some(3_032_000.0));
     }
 }

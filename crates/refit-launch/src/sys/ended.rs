@@ -48,7 +48,18 @@ impl Usage {
     pub fn processor_ns(&self) -> u64 {
         self.user_ns.saturating_add(self.system_ns)
     }
+
+    /// In programs, and in the kernel; `None` where there were too few ticks to tell.
+    #[must_use]
+    pub fn halves(&self) -> Option<[u64; 2]> {
+        (self.processor_ns() >= DIVIDED_FROM_NS).then_some([self.user_ns, self.system_ns])
+    }
 }
+
+/// Processor time in nanoseconds of which the kernel knows the halves. It measures the sum, and
+/// divides it as its ticks fell (kernel/sched/cputime.c, `cputime_adjust`): a run of one tick is all
+/// `user` or all `system`. This is 10 ticks of the slowest clock that Linux has, CONFIG_HZ_100.
+const DIVIDED_FROM_NS: u64 = 100_000_000;
 
 /// A program that has ended.
 #[derive(Clone, Copy, Debug)]
@@ -133,5 +144,21 @@ pub(super) fn child_change(pid: libc::pid_t, spawned: bool) -> Option<Change> {
         if libc::WIFSTOPPED(status) {
             return Some(Change::Stopped(libc::WSTOPSIG(status)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_of_a_few_ticks_has_no_halves() {
+        let mut usage = Usage {
+            user_ns: 3_032_000,
+            ..Usage::default()
+        };
+        assert_eq!(usage.halves(), None);
+        usage.system_ns = DIVIDED_FROM_NS - usage.user_ns;
+        assert_eq!(usage.halves(), Some([3_032_000, 96_968_000]));
     }
 }

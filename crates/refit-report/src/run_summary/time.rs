@@ -14,6 +14,8 @@ use crate::table::Column;
 const FEWEST_SAMPLES: u64 = 10;
 /// A part below this share of all is left out of the sentence.
 const SMALL: f64 = 0.01;
+/// Two counts of processor time that differ by less than this share of it are of the same processes.
+const SAME: f64 = 0.1;
 /// Executables and peers that are named.
 const NAMED: usize = 3;
 
@@ -56,9 +58,10 @@ pub fn lines(report: &RunReport, lines: &mut Vec<String>) {
     let is_large = |ns: u64| ns as f64 >= SMALL * all;
     let of = |activity| totals.get(&activity).copied().unwrap_or_default();
     let mut parts = vec![format!(
-        "{} on a processor{}",
+        "{} on a processor{}{}",
         duration(of(Activity::Cpu) as f64),
-        busiest(time)
+        busiest(time),
+        in_kernel(report, time, of(Activity::Cpu)).unwrap_or_default()
     )];
     let runnable = of(Activity::Runnable);
     if is_large(runnable) {
@@ -109,6 +112,16 @@ fn whose(time: &TimeAccount) -> String {
         duration(time.thread_ns as f64),
         plural(time.threads, "thread")
     )
+}
+
+/// How much of the processor time was in the kernel, where the account has the same processes as wait4(2), which tells it.
+fn in_kernel(report: &RunReport, time: &TimeAccount, cpu_ns: u64) -> Option<String> {
+    let [user, system] = report.run.metrics.usage.halves()?;
+    let all = user + system;
+    let is_same = |one: u64, other: u64| one.abs_diff(other) as f64 <= SAME * all as f64;
+    let share = system as f64 / all as f64;
+    let is_told = is_same(cpu_ns, all) && is_same(time.unseen_cpu_ns, 0) && share >= SMALL;
+    is_told.then(|| format!(", {:.0} % of it in the kernel", 100.0 * share))
 }
 
 /// Who was on a processor, where several executables were.
@@ -262,6 +275,33 @@ mod tests {
             said[1],
             "  besides, 700 ms of processors in processes that were not seen to their end; what these waited for is unknown"
         );
+    }
+
+    #[test]
+    fn how_much_was_in_the_kernel_is_told_of_the_same_processes_alone() {
+        for (user, system, unseen, told) in [
+            (1_890_000_000, 210_000_000, 0, ", 10 % of it in the kernel;"),
+            (2_100_000_000, 10_000_000, 0, ""),
+            // A daemon that nobody waited for; a process that was not seen; too few ticks.
+            (1_500_000_000, 210_000_000, 0, ""),
+            (1_890_000_000, 210_000_000, 400_000_000, ""),
+            (0, 0, 0, ""),
+        ] {
+            let mut report = report(&[], Vec::new());
+            report.run.metrics.usage.user_ns = user;
+            report.run.metrics.usage.system_ns = system;
+            report.run.time = Some(TimeAccount {
+                unseen_cpu_ns: unseen,
+                ..download()
+            });
+            let mut all = Vec::new();
+            lines(&report, &mut all);
+            let told = if told.is_empty() { ";" } else { told };
+            assert!(
+                all[0].contains(&format!("2.10 s on a processor{told}")),
+                "{all:?}"
+            );
+        }
     }
 
     #[test]
