@@ -1,5 +1,6 @@
 //! bench/run, which stores each part as it ends: what is killed loses the part that was running, and of one that keeps
-//! a journal nothing but its running sample. The parts here are the test's own, and take no time; no peer is asked for its version.
+//! a journal nothing but its running sample. The parts here are the test's own, and take no time; no peer is
+//! asked for its version.
 
 use std::fs;
 use std::path::Path;

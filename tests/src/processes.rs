@@ -54,7 +54,7 @@ pub fn children(parent: u32) -> Vec<u32> {
 }
 
 /// The processor time of a process that has ended and was not reaped, and of all that it reaped, in hundredths of a second
-/// (proc_pid_stat(5): utime to cstime, in clock ticks).
+/// (proc_pid_stat(5): utime to cstime, in clock ticks, of which a second has 100 wherever these tests run).
 pub fn processor_time(pid: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields = stat.rsplit_once(')')?.1.split_whitespace();

@@ -14,7 +14,7 @@ use crate::table::Column;
 const FEWEST_SAMPLES: u64 = 10;
 /// A part below this share of all is left out of the sentence.
 const SMALL: f64 = 0.01;
-/// Two counts of processor time that differ by less than this share of it are of the same processes.
+/// Two counts of processor time that differ by less than this share of it are taken to be of the same processes.
 const SAME: f64 = 0.1;
 /// Executables and peers that are named.
 const NAMED: usize = 3;
@@ -116,8 +116,8 @@ fn whose(time: &TimeAccount) -> String {
 
 /// How much of the processor time was in the kernel, where the account has the same processes as wait4(2), which tells it.
 fn in_kernel(report: &RunReport, time: &TimeAccount, cpu_ns: u64) -> Option<String> {
-    let [user, system] = report.run.metrics.usage.halves()?;
-    let all = user + system;
+    let usage = &report.run.metrics.usage;
+    let ([_, system], all) = (usage.halves()?, usage.processor_ns());
     let is_same = |one: u64, other: u64| one.abs_diff(other) as f64 <= SAME * all as f64;
     let share = system as f64 / all as f64;
     let is_told = is_same(cpu_ns, all) && is_same(time.unseen_cpu_ns, 0) && share >= SMALL;

@@ -47,7 +47,7 @@ impl InstancesArgs {
     }
 }
 
-/// Of an option that a command does not need.
+/// The error for an option that acts on recipes alone.
 pub fn for_recipes(option: &str) -> Error {
     anyhow!("{option} is for recipes, and this is a command\n  leave it out")
 }
