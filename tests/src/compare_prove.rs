@@ -164,8 +164,11 @@ fn a_recorded_service_can_be_asked_to_end(env: &TestEnv) -> Outcome {
     });
     let words = [
         "compare", &folder, "sync=off", "--yes", "--prove", "--cuts", "12", "--rounds", "2",
+        "--json", "r.json",
     ];
     expect_code(&env.refit(&words), 0);
+    // The runs had mounts of their own, and the current directory is that of before.
+    assert!(std::fs::metadata(env.path("r.json")).is_ok_and(|meta| meta.len() > 0));
     let masks = std::fs::read_to_string(masks).expect("the load ran");
     let masks: Vec<&str> = masks.lines().collect();
     assert_eq!(masks, ["SigBlk:\t0000000000000000"; 2]);

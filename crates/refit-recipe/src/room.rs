@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 
 use refit_run::namespaces::{Outside, own_mounts, own_network};
 use rustix::mount::{MountFlags, mount, mount_bind};
-use rustix::process::{fchdir, geteuid};
+use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::file::RecipeFile;
@@ -110,12 +110,8 @@ impl Room {
 impl Drop for Room {
     fn drop(&mut self) {
         // What cannot be left is gone with this process.
-        let directory = fs::File::open(".");
         let _ = self.outside.return_to_network();
         let _ = self.outside.return_to_mounts();
-        if let Ok(directory) = directory {
-            let _ = fchdir(directory);
-        }
     }
 }
 

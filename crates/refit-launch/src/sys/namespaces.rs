@@ -23,6 +23,9 @@ pub struct Outside {
     network: File,
     /// The root directory, which in a chroot is not that of the mounts.
     root: OwnedFd,
+    /// The current directory, as the mounts there have it: a name below the same directory of other mounts is on another
+    /// mount, to which link(2) makes no link.
+    directory: OwnedFd,
 }
 
 impl Outside {
@@ -36,10 +39,11 @@ impl Outside {
             mounts: File::open("/proc/self/ns/mnt")?,
             network: File::open("/proc/self/ns/net")?,
             root: openat(CWD, "/", directory, Mode::empty())?,
+            directory: openat(CWD, ".", directory, Mode::empty())?,
         })
     }
 
-    /// Goes back to its mounts; the current directory is its root then.
+    /// Goes back to its mounts, its root and its current directory.
     ///
     /// # Errors
     /// Not root.
@@ -47,7 +51,8 @@ impl Outside {
         move_into_link_name_space(self.mounts.as_fd(), Some(LinkNameSpaceType::Mount))?;
         // setns(2) goes to the root of the mounts, also from within a chroot.
         fchdir(&self.root)?;
-        Ok(chroot(".")?)
+        chroot(".")?;
+        Ok(fchdir(&self.directory)?)
     }
 
     /// Goes back to its network.
