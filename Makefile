@@ -56,11 +56,12 @@ test-guardian: ## 10,000 kills of the guardian, and 10,000 of all of refit benea
 	REFIT_GUARDIAN_KILLS=10000 $(CARGO) run --locked -p refit-tests -- guardian::killed_again_and_again kills::
 
 # What `make test` does a few of. REFIT_KILLS and REFIT_SEQUENCES are other numbers.
-test-sequences: ## 200 kills of comparisons and of applies that meet, 5,000 random sequences of calls each way, as root
+test-sequences: ## 200 kills of comparisons and of applies that meet, kills at each call, power cuts, 5,000 random sequences, as root
 	scripts/setup test
 	$(MAKE) all
-	REFIT_KILLS=$${REFIT_KILLS:-200} REFIT_SEQUENCES=$${REFIT_SEQUENCES:-5000} \
-		$(CARGO) run --locked -p refit-tests -- --strict random_kills:: sequences::
+	REFIT_KILLS=$${REFIT_KILLS:-200} REFIT_SEQUENCES=$${REFIT_SEQUENCES:-5000} REFIT_POINTS=all \
+		$(CARGO) run --locked -p refit-tests -- --strict random_kills:: sequences:: apply_kills:: apply_edited:: apply_full:: \
+		apply_schema apply_power_cut::
 
 # The last line counts: passed, failed, skipped. The same tests are in `make test`.
 test-hostile: ## other users, hostile programs and files, limits, sandboxes, kills: all that attacks, as root
@@ -76,7 +77,7 @@ test-services: ## apply and revert changes of real services on a Debian that sys
 	scripts/setup services
 	$(MAKE) all
 	scripts/booted up
-	$(CARGO) run --locked -p refit-tests -- --strict apply:: apply_kills:: apply_booted apply_end_to_end; status=$$?; scripts/booted down; exit $$status
+	REFIT_POINTS=all $(CARGO) run --locked -p refit-tests -- --strict apply:: apply_kills:: apply_booted apply_end_to_end; status=$$?; scripts/booted down; exit $$status
 
 # It is built once, in /var/tmp/refit-cluster, for 10 minutes, by Go 1.26; `scripts/cluster down --wipe` removes it.
 test-kubernetes: ## a comparison spread over two nodes of a real Kubernetes, replicas, patches, a policy, as root

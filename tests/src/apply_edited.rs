@@ -9,6 +9,7 @@ use std::process::Stdio;
 use crate::apply::{DROP_IN, SETTINGS, listing, words};
 use crate::apply_postgresql::{self, ENVIRONMENT};
 use crate::apply_redis::{self, CONFIG, OWN};
+use crate::points::Points;
 use crate::runner::{Outcome, Test};
 use crate::sys::kill_point::{KillPoint, run_beside, run_to};
 use crate::test;
@@ -207,7 +208,7 @@ fn one_conflict_keeps_all_files(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-/// Somebody puts another file in the place of the one that refit edits, before each call of refit's that changes files.
+/// Somebody puts another file in the place of the one that refit edits, before a call of refit's that changes files.
 fn an_edit_at_any_moment_is_kept(env: &TestEnv) -> Outcome {
     const WRAPPED: Case = Case {
         tree: apply_wrapper::tree,
@@ -221,29 +222,35 @@ fn an_edit_at_any_moment_is_kept(env: &TestEnv) -> Outcome {
         service: "a",
         file: DROP_IN,
     };
-    for (n, case) in [REDIS, CLUSTER, WRAPPED, UNIT].iter().enumerate() {
+    for case in [REDIS, CLUSTER, WRAPPED, UNIT] {
         for verb in ["apply", "revert"] {
-            let mut codes = BTreeMap::new();
-            for call in 1.. {
-                let root = (case.tree)(env, &format!("tree{n}{verb}{call}"));
-                let (path, new) = (Path::new(&root).join(case.file), env.path("new"));
-                let how = words("apply", &root, case.apply);
-                let revert = words("revert", &root, &[case.service]);
-                if verb == "revert" {
-                    expect_code(&env.refit(&how), 0);
-                }
-                let mut command = env.refit_command(if verb == "apply" { &how } else { &revert });
+            let begun = || {
+                let root = (case.tree)(env, "tree");
+                let apply = words("apply", &root, case.apply);
+                let mut command = if verb == "apply" {
+                    env.refit_command(&apply)
+                } else {
+                    expect_code(&env.refit(&apply), 0);
+                    env.refit_command(&words("revert", &root, &[case.service]))
+                };
                 command.stdin(Stdio::null()).stdout(Stdio::null());
                 command.stderr(Stdio::null());
+                (root, command)
+            };
+            let (root, mut command) = begun();
+            let (calls, _) = run_to(&mut command, None).expect("it is traced");
+            fs::remove_dir_all(&root).expect("the tree is ours");
+            let (mut codes, points) = (BTreeMap::new(), Points::of(1..=calls));
+            for &call in &points.tried {
+                let (root, mut command) = begun();
+                let (path, new) = (Path::new(&root).join(case.file), env.path("new"));
                 // An edit of nothing that refit wrote, so that nobody can take it for refit's.
                 let edit = || {
                     fs::write(&new, "# edited\nmaxclients 7\n").expect("ours");
                     let _ = fs::rename(&new, &path);
                 };
                 let (seen, code) = run_beside(&mut command, call, edit).expect("it is traced");
-                if seen.files < call {
-                    break;
-                }
+                assert!(seen.files >= call, "{verb}, call {call} of {calls}");
                 let is_edited = || {
                     let now = fs::read_to_string(&path).unwrap_or_default();
                     now.starts_with("# edited\nmaxclients 7\n")
@@ -255,7 +262,7 @@ fn an_edit_at_any_moment_is_kept(env: &TestEnv) -> Outcome {
                     "{verb}, call {call}: the edit is lost"
                 );
                 *codes.entry((code, was_edited)).or_insert(0) += 1;
-                let _ = env.refit(&revert);
+                let _ = env.refit(&words("revert", &root, &[case.service]));
                 assert!(
                     !was_edited || is_edited(),
                     "{verb}, call {call}: lost by the next revert"
@@ -263,7 +270,7 @@ fn an_edit_at_any_moment_is_kept(env: &TestEnv) -> Outcome {
                 fs::remove_dir_all(&root).expect("the tree is ours");
             }
             println!(
-                "counted: {} {verb}: exit code, edited: {codes:?}",
+                "counted: {} {verb}: {points}; exit code, edited: {codes:?}",
                 case.service
             );
             let edited = codes.keys().filter(|(_, was_edited)| *was_edited);
@@ -297,8 +304,8 @@ fn killed_while_an_edit_is_kept(env: &TestEnv) -> Outcome {
     let text = fs::read_to_string(Path::new(&reference).join(CONFIG)).expect("there");
     assert_eq!(text, "# first\nport 6379\nmaxmemory 2gb\ntimeout 30\n");
     assert!(calls > 10, "{calls} calls were seen");
-    let points = (1..=calls).flat_map(|n| [KillPoint::Before(n), KillPoint::After(n)]);
-    for point in points {
+    let points = Points::of(KillPoint::around(calls));
+    for &point in &points.tried {
         let root = edited("tree");
         let before = listing(&root);
         kill(&root, Some(point));
@@ -317,6 +324,6 @@ fn killed_while_an_edit_is_kept(env: &TestEnv) -> Outcome {
         assert_eq!(listing(&root), meant, "{point:?}");
         fs::remove_dir_all(&root).expect("the tree is ours");
     }
-    println!("counted: {} kills", 2 * calls);
+    println!("counted: kills: {points}");
     Outcome::Pass
 }

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use crate::apply::{SETTINGS, UNTIL_CONFIRMED, listing, words};
 use crate::apply_redis;
 use crate::places::in_own_mounts;
+use crate::points::Points;
 use crate::runner::{Outcome, Test};
 use crate::sys::kill_point::{KillPoint, run_to};
 use crate::test;
@@ -215,27 +216,35 @@ fn each_call_that_fails_leaves_a_whole_state(env: &TestEnv) -> Outcome {
             "confirm" => (&UNTIL_CONFIRMED, "a"),
             _ => (&apply_redis::APPLY, SERVICE),
         };
-        for n in 1.. {
-            let root = apply_redis::tree(env, "tree");
-            let before = listing(&root);
-            let apply = words("apply", &root, apply);
-            let other = words(verb, &root, &[service]);
+        let told = env.path("told");
+        let begin = |root: &str| {
+            let apply = words("apply", root, apply);
             if verb != "apply" {
                 expect_code(&env.refit(&apply), 0);
             }
-            let begun = listing(&root);
+            let other = words(verb, root, &[service]);
             let mut command = env.refit_command(if verb == "apply" { &apply } else { &other });
-            let told = env.path("told");
             let file = fs::File::create(&told).expect("the directory is ours");
+            command.stdin(Stdio::null()).stdout(Stdio::null());
+            command.stderr(file);
             command
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(file);
-            let (calls, _) = run_to(&mut command, Some(KillPoint::Fail(n))).expect("it is traced");
-            if calls < n {
-                fs::remove_dir_all(&root).expect("the tree is ours");
-                break;
-            }
+        };
+        let run = |command: &mut Command, n| {
+            let (calls, _) = run_to(command, Some(KillPoint::Fail(n))).expect("it is traced");
+            calls
+        };
+        let root = apply_redis::tree(env, "tree");
+        // None of them fails.
+        let calls = run(&mut begin(&root), usize::MAX);
+        fs::remove_dir_all(&root).expect("the tree is ours");
+        let points = Points::of(1..=calls);
+        println!("counted: {verb}: {points}");
+        for &n in &points.tried {
+            let root = apply_redis::tree(env, "tree");
+            let before = listing(&root);
+            let mut command = begin(&root);
+            let begun = listing(&root);
+            assert!(run(&mut command, n) >= n, "{verb} {n} of {calls}");
             let told = fs::read_to_string(&told).expect("just written");
             let status = env.refit(&words("status", &root, &["--json"]));
             expect_code(&status, 0);

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use crate::apply::words;
+use crate::points::Points;
 use crate::runner::{Outcome, Test};
 use crate::schema_server::{begun, child_of};
 use crate::sys::kill_point::{KillPoint, run_to};
@@ -206,7 +207,7 @@ impl Shop<'_> {
         self.sweep("revert");
     }
 
-    /// `refit VERB`, killed at each call of its own that changes a file.
+    /// `refit VERB`, killed before and after calls of its own that change files.
     fn sweep(&self, verb: &str) {
         let before = (self.dump)();
         let apply = words("apply", &self.root, &["--yes", self.service, CUSTOMER_DAY]);
@@ -229,8 +230,8 @@ impl Shop<'_> {
         let calls = if verb == "apply" { of_apply } else { of_revert };
         assert!(calls >= 5, "{calls} calls of {verb} were seen");
         let mut seen = BTreeMap::new();
-        let points = (1..=calls).flat_map(|n| [KillPoint::Before(n), KillPoint::After(n)]);
-        for point in points {
+        let points = Points::of(KillPoint::around(calls));
+        for &point in &points.tried {
             if verb == "revert" {
                 expect_code(&self.env.refit(&apply), 0);
             }
@@ -259,7 +260,9 @@ impl Shop<'_> {
             assert_eq!((self.dump)(), after, "{point:?}: applied again");
             expect_code(&self.env.refit(&revert), 0);
         }
-        println!("counted: {verb}: {calls} calls that change files; status after kills: {seen:?}");
+        println!(
+            "counted: {verb}: {calls} calls that change files; kills: {points}; status after them: {seen:?}"
+        );
         assert!(seen.len() > 2, "{seen:?}");
     }
 }

@@ -4,6 +4,8 @@
 use std::fs;
 
 use crate::crash::{bad, crash, mode, require_lab, states};
+use crate::points::all_points;
+use crate::random::seed;
 use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::{TestEnv, refit_path};
@@ -22,7 +24,8 @@ struct Database {
     functions: &'static str,
     /// Of the recorded disk.
     size: &'static str,
-    cuts: &'static str,
+    /// Of each mode, where all are wanted; otherwise half of them.
+    cuts: usize,
 }
 
 const SQLITE: Database = Database {
@@ -40,7 +43,7 @@ stop() { :; }
 sound() { [ "$(sql 'PRAGMA integrity_check')" = ok ] && sql .schema && sql 'SELECT count(*), sum(customer_id) FROM orders'; }
 "#,
     size: "64M",
-    cuts: "100",
+    cuts: 100,
 };
 
 /// Without `-F` and the like: a server that is set up as it is by default.
@@ -79,7 +82,7 @@ sound() {
 }
 "#,
     size: "256M",
-    cuts: "40",
+    cuts: 40,
 };
 
 /// Its log has the default size: with 8 MB the server wrote pages during the test, and MariaDB 10.11.19 does not recover
@@ -120,7 +123,7 @@ sound() {
 }
 "#,
     size: "400M",
-    cuts: "40",
+    cuts: 40,
 };
 
 /// Each step is acknowledged; marks tell that an apply (`n`) or a revert (`m`) may have begun.
@@ -207,6 +210,12 @@ fn cut(env: &TestEnv, database: &Database, journal: &str) -> Outcome {
     );
     let steps = script("steps.sh", "$REFIT_MOUNT", STEPS);
     let check = script("check.sh", "$REFIT_MOUNT", CHECK);
+    let cuts = if all_points() {
+        database.cuts
+    } else {
+        database.cuts / 2
+    };
+    let seed = seed().to_string();
     let words = [
         "--prepare",
         &prepare,
@@ -216,8 +225,13 @@ fn cut(env: &TestEnv, database: &Database, journal: &str) -> Outcome {
         "fd:1",
         "--size",
         database.size,
+        // What is not synced does not reach the disk by the journal's timer during the run.
+        "--mount-options",
+        "commit=300",
         "--cuts",
-        database.cuts,
+        &cuts.to_string(),
+        "--seed",
+        &seed,
         "sync=off",
         "--",
         "sh",
@@ -235,7 +249,7 @@ fn cut(env: &TestEnv, database: &Database, journal: &str) -> Outcome {
     let copied = count("copied");
     let kinds = ["none", "applied", "interrupted"].map(|word| (word, count(word)));
     println!(
-        "counted: {} states of the baseline, none bad; without syncs {} of {}; status: {kinds:?}; {copied} times \
+        "counted: seed {seed}; {} states of the baseline, none bad; without syncs {} of {}; status: {kinds:?}; {copied} times \
          the table had to be copied by hand",
         states(baseline).len(),
         bad(without),

@@ -151,6 +151,7 @@ mod own_syscalls;
 mod pages;
 mod pipes;
 mod places;
+mod points;
 mod pool;
 mod pool_kubernetes;
 mod postfix;
@@ -440,7 +441,9 @@ environment:
   REFIT_FIXTURES         where compiled programs lie  (target/fixtures)
   REFIT_SOURCE           the source tree              (where this was built)
   REFIT_TEST_DIR         where tests work; no tmpfs   (/var/tmp)
-  REFIT_TEST_SLOWER      how many times longer limits are, on an emulated processor   (1)";
+  REFIT_TEST_SLOWER      how many times longer limits are, on an emulated processor   (1)
+  REFIT_POINTS           `all`: sweeps try each point, and not only some              (some)
+  REFIT_SEED             what draws those, and other random numbers; it is printed    (a new one)";
 
 fn main() -> ExitCode {
     let mut options = Options {

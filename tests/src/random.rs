@@ -1,4 +1,4 @@
-//! Numbers that differ from run to run; a test prints its seed.
+//! Numbers that differ from run to run; a test prints its seed, and REFIT_SEED is that of another run.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,8 +13,7 @@ impl Random {
 
     /// A seed, which is printed.
     pub fn of_now() -> Random {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let seed = now.map_or(1, |now| now.as_nanos() as u64);
+        let seed = seed();
         println!("seed {seed}");
         Random::new(seed)
     }
@@ -26,4 +25,13 @@ impl Random {
         self.0 ^= self.0 << 17;
         self.0 % limit
     }
+}
+
+/// REFIT_SEED, or a new one.
+pub fn seed() -> u64 {
+    if let Ok(text) = std::env::var("REFIT_SEED") {
+        return text.parse().expect("REFIT_SEED is a number");
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(1, |now| now.as_nanos() as u64)
 }

@@ -16,6 +16,13 @@ pub enum KillPoint {
     Fail(usize),
 }
 
+impl KillPoint {
+    /// Before and after each of so many calls.
+    pub fn around(calls: usize) -> impl Iterator<Item = KillPoint> {
+        (1..=calls).flat_map(|n| [KillPoint::Before(n), KillPoint::After(n)])
+    }
+}
+
 /// Those that make, write, rename, remove or re-own, beside those of the architecture.
 const CHANGING: [i64; 14] = [
     libc::SYS_write,
