@@ -67,9 +67,11 @@ fn postgresql(env: &TestEnv, test: impl Fn(&Shop, &Server)) -> Outcome {
         "autovacuum=off",
     ];
     let child = command(user, &own(&words)).stderr(log).spawn();
+    // Those of /usr/bin are scripts that look for these.
+    let [psql, pg_dump] = ["psql", "pg_dump"].map(|name| format!("{programs}/{name}"));
     let psql = |database: &str| {
         own(&[
-            "/usr/bin/psql",
+            &psql,
             "-XqAtw",
             "-h",
             &socket,
@@ -84,7 +86,7 @@ fn postgresql(env: &TestEnv, test: impl Fn(&Shop, &Server)) -> Outcome {
         child: child.expect("it starts"),
         user,
         client: psql("shop"),
-        dump: own(&["/usr/bin/pg_dump", "-s", "-w", "-h", &socket, "shop"]),
+        dump: own(&[&pg_dump, "-s", "-w", "-h", &socket, "shop"]),
     };
     let create = [psql("postgres"), own(&["CREATE DATABASE shop"])].concat();
     answered("PostgreSQL", user, &create);

@@ -53,7 +53,8 @@ const POSTGRESQL: Database = Database {
 programs=$(ls -d /usr/lib/postgresql/*/bin | tail -n 1) version=$(basename "$(dirname "$programs")")
 data=$tree/var/lib/postgresql/$version/main
 as() { setpriv --reuid=postgres --regid=postgres --clear-groups -- "$@"; }
-psql() { as psql -XqAtw -h "$tree/run/pg" -v ON_ERROR_STOP=1 -d "$@"; }
+# Debian's own psql is a script that looks for this one.
+psql() { as "$programs/psql" -XqAtw -h "$tree/run/pg" -v ON_ERROR_STOP=1 -d "$@"; }
 sql() { psql shop -c "$1"; }
 make() {
     etc=$tree/etc/postgresql/$version/main
@@ -110,7 +111,7 @@ start() {
     mariadbd --no-defaults --user=mysql --skip-networking --datadir="$data" --socket="$socket" --pid-file="$data/pid" \
         --innodb-buffer-pool-size=32M </dev/null >"$data/log" 2>&1 &
     server=$!
-    until sql 'SELECT 1' >/dev/null 2>&1; do
+    until [ -S "$socket" ] && sql 'SELECT 1' >/dev/null 2>&1; do
         kill -0 $server 2>/dev/null || { cat "$data/log" >&2; return 1; }
         sleep 0.05
     done
