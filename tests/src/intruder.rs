@@ -1,6 +1,7 @@
 //! Another user of the machine, who tries every socket, port and directory of an instance while it runs.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -59,11 +60,12 @@ pub fn beside<T>(base: &Path, work: impl FnOnce() -> T) -> (T, Found) {
         ports: BTreeSet::new(),
         rounds: 0,
     });
+    let mut others = processes();
     let (done, mut found) = scope(|scope| {
         scope.spawn(|| {
             let mut asked_at = None;
             while !ended.load(Ordering::Relaxed) {
-                find_ways(base, &ways);
+                find_ways(base, &mut others, &ways);
                 let rounds = ways.lock().expect("no thread panicked").rounds;
                 if base.join("asked").exists() && rounds > *asked_at.get_or_insert(rounds) + 1 {
                     fs::write(base.join("tried"), "").expect("ours");
@@ -96,12 +98,27 @@ pub fn beside<T>(base: &Path, work: impl FnOnce() -> T) -> (T, Found) {
     (done, found)
 }
 
-/// The sockets below `base` in each process's network, and the ports that its environment names.
-fn find_ways(base: &Path, ways: &Mutex<Ways>) {
+/// Their numbers, as /proc has them.
+fn processes() -> BTreeSet<OsString> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name());
+    names
+        .filter(|name| name.as_encoded_bytes()[0].is_ascii_digit())
+        .collect()
+}
+
+/// The sockets below `base` in each process's network, and the ports that its environment names. The others were there
+/// before, and are not looked at.
+fn find_ways(base: &Path, others: &mut BTreeSet<OsString>, ways: &Mutex<Ways>) {
     let base = base.to_str().expect("text");
     let instance = format!("REFIT_DIR={base}/");
-    for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let file = |name| fs::read(process.path().join(name)).unwrap_or_default();
+    let now = processes();
+    // Another process may get the number of one that has ended.
+    others.retain(|process| now.contains(process));
+    let mut networks = BTreeSet::new();
+    for process in now.difference(others) {
+        let process = Path::new("/proc").join(process);
+        let file = |name| fs::read(process.join(name)).unwrap_or_default();
         let environment = String::from_utf8_lossy(&file("environ")).into_owned();
         if !environment
             .split('\0')
@@ -109,10 +126,16 @@ fn find_ways(base: &Path, ways: &Mutex<Ways>) {
         {
             continue;
         }
-        let listed = String::from_utf8_lossy(&file("net/unix")).into_owned();
+        // All processes of a network have the same list.
+        let network = fs::read_link(process.join("ns/net")).unwrap_or_default();
+        let listed = match networks.insert(network) {
+            true => String::from_utf8_lossy(&file("net/unix")).into_owned(),
+            false => String::new(),
+        };
         // Its 8th column is the path, where it has one: proc(5).
         let paths = listed
             .lines()
+            .filter(|line| line.contains(base))
             .filter_map(|line| line.split_whitespace().nth(7));
         let ports = environment.split('\0').filter_map(|entry| {
             let (_, number) = entry.strip_prefix("REFIT_PORT_")?.split_once('=')?;
