@@ -1,7 +1,7 @@
 //! Results of `refit compare` as files and pictures, and `refit report`, which draws them again.
 
 use std::fs;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
@@ -272,27 +272,31 @@ fn a_score_log_lists_what_was_tried_and_kept(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
+/// Writes the results of FOLDER… as numbered files of JSON into the current directory.
+const UNPACK: &str = "
+import json, pathlib, sys
+sys.path.insert(0, sys.argv[1])
+import packed
+paths = [path for folder in sys.argv[2:] for path in sorted(pathlib.Path(sys.argv[1], folder).glob('*.packed'))]
+for number, path in enumerate(paths):
+    result = packed.read(path)
+    pathlib.Path(f'{number}.json').write_text(json.dumps(result.get('report', result)))
+print(len(paths))
+";
+
 /// bench/gallery, bench/crash and bench/proof are read with this refit, whatever refit wrote them.
 fn every_stored_result_can_be_drawn(env: &TestEnv) -> Outcome {
     env.require_command("python3");
     let bench = source_dir().join("bench");
-    let mut plain = Vec::new();
-    for folder in ["gallery", "crash", "proof"] {
-        let entries = fs::read_dir(bench.join(folder)).expect("it is part of the source");
-        for entry in entries {
-            let packed = entry.expect("it can be listed").path();
-            if packed.extension().is_none_or(|ending| ending != "packed") {
-                continue;
-            }
-            let mut reader = Command::new("python3");
-            reader.arg(bench.join("packed.py")).arg(&packed);
-            let output = reader.output().expect("python3 starts");
-            assert!(output.status.success(), "{}", described(&output));
-            let name = format!("{folder}-{}.json", plain.len());
-            fs::write(env.path(&name), &output.stdout).expect("it is a place to write");
-            plain.push(name);
-        }
-    }
+    let bench = bench.to_str().expect("the source has a text path");
+    // It writes nothing beside the source.
+    let words = [
+        "python3", "-B", "-c", UNPACK, bench, "gallery", "crash", "proof",
+    ];
+    let output = env.run(&words);
+    expect_code(&output, 0);
+    let count: usize = printed(&output).trim().parse().expect("a number");
+    let plain: Vec<String> = (0..count).map(|number| format!("{number}.json")).collect();
     assert!(plain.len() > 40, "{plain:?}");
     let output = report(env, &plain.iter().map(String::as_str).collect::<Vec<_>>());
     expect_code(&output, 0);
