@@ -16,8 +16,10 @@ use crate::{apply_postfix, apply_rsyslog};
 
 pub const TESTS: &[Test] = &[
     test!(any_bytes_are_restored),
-    test!(ten_megabytes_are_restored).limit_seconds(180),
-    test!(a_line_among_odd_ones_is_edited_or_refused).limit_seconds(180),
+    test!(ten_megabytes_are_restored).limit_seconds(180).once(),
+    test!(a_line_among_odd_ones_is_edited_or_refused)
+        .limit_seconds(180)
+        .once(),
     test!(what_is_no_plain_file_is_refused),
     test!(a_name_that_was_added_keeps_its_file),
     test!(attributes_are_restored_and_none_is_added),

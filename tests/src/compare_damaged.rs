@@ -12,7 +12,7 @@ use crate::test_env::{TestEnv, described, expect_code, expect_message, refit_pat
 
 pub const TESTS: &[Test] = &[
     test!(what_is_no_result_is_refused_by_name),
-    test!(a_damaged_result_is_drawn_or_refused),
+    test!(a_damaged_result_is_drawn_or_refused).once(),
     test!(what_is_longer_than_any_result_is_refused_unread),
 ];
 

@@ -17,7 +17,9 @@ pub const TESTS: &[Test] = &[
     test!(the_command_of_a_page_is_the_one_that_ran),
     test!(other_tools_find_the_times_of_each_variant),
     test!(a_score_log_lists_what_was_tried_and_kept),
-    test!(every_stored_result_can_be_drawn).limit_seconds(300),
+    test!(every_stored_result_can_be_drawn)
+        .limit_seconds(300)
+        .once(),
 ];
 
 /// Variants whose names need quotes wherever there are quotes.

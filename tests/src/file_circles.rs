@@ -14,7 +14,10 @@ use crate::rust_code::code_only;
 use crate::test;
 use crate::test_env::TestEnv;
 
-pub const TESTS: &[Test] = &[test!(no_circle_of_rust_files), test!(no_circle_of_c_files)];
+pub const TESTS: &[Test] = &[
+    test!(no_circle_of_rust_files).once(),
+    test!(no_circle_of_c_files).once(),
+];
 
 fn no_circle_of_rust_files(_: &TestEnv) -> Outcome {
     let mut faults = Vec::new();

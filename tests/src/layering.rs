@@ -10,10 +10,10 @@ use crate::test;
 use crate::test_env::TestEnv;
 
 pub const TESTS: &[Test] = &[
-    test!(crates_use_only_what_they_may),
-    test!(unsafe_stands_in_sys_modules_only),
-    test!(one_file_prints),
-    test!(an_architecture_stands_in_its_own_files),
+    test!(crates_use_only_what_they_may).once(),
+    test!(unsafe_stands_in_sys_modules_only).once(),
+    test!(one_file_prints).once(),
+    test!(an_architecture_stands_in_its_own_files).once(),
 ];
 
 /// crate, and the crates of ours that it may use. A new crate needs a line.

@@ -430,6 +430,7 @@ refit-tests [FILTER…]    run the tests whose name contains one of the FILTERs 
                          MODULE:: are those of one module
   --list                 print the names instead
   --strict               a skipped test is a failed one
+  --again                all tests ran as another user: without those to which the user makes no difference
   --times N              run each of them N times; count every run, and print at the end which failed how often
   --one NAME             run this test in this very process, its output unhidden
   --programs             compile every program of the tests, and run nothing
@@ -450,6 +451,7 @@ fn main() -> ExitCode {
         filters: Vec::new(),
         list: false,
         strict: false,
+        again: false,
         times: 1,
     };
     let mut args = std::env::args().skip(1);
@@ -457,6 +459,7 @@ fn main() -> ExitCode {
         match arg.as_str() {
             "--list" => options.list = true,
             "--strict" => options.strict = true,
+            "--again" => options.again = true,
             "--times" => match args.next().and_then(|times| times.parse().ok()) {
                 Some(times) if times > 0 => options.times = times,
                 _ => {

@@ -13,7 +13,7 @@ const CTRL_G: &str = "\x07";
 
 pub const TESTS: &[Test] = &[
     test!(each_command_and_topic_has_a_manual_page),
-    test!(manual_pages_are_clean_and_fit_80_columns),
+    test!(manual_pages_are_clean_and_fit_80_columns).once(),
     test!(a_topic_is_text_that_fits_the_terminal),
     test!(a_terminal_shows_a_page_in_the_pager),
     test!(an_unknown_page_names_the_nearest),

@@ -32,6 +32,7 @@ pub struct Test {
     run: fn(&TestEnv) -> Outcome,
     alone: bool,
     when_named: bool,
+    once: bool,
     limit: Duration,
 }
 
@@ -42,6 +43,7 @@ impl Test {
             run,
             alone: false,
             when_named: false,
+            once: false,
             limit: Duration::from_secs(60),
         }
     }
@@ -55,6 +57,13 @@ impl Test {
     /// Only when a filter names it: it needs what a developer's machine may lack.
     pub const fn when_named(mut self) -> Self {
         self.when_named = true;
+        self
+    }
+
+    /// The user makes no difference to what it tests: it reads sources, documents or stored results, or it runs refit
+    /// on files of the test's own, as others do as each user.
+    pub const fn once(mut self) -> Self {
+        self.once = true;
         self
     }
 
@@ -93,6 +102,8 @@ pub struct Options {
     pub filters: Vec<String>,
     pub list: bool,
     pub strict: bool,
+    /// All tests ran as another user: without those that run once.
+    pub again: bool,
     /// How often each chosen test runs.
     pub times: usize,
 }
@@ -145,7 +156,8 @@ pub fn run(table: &[&[Test]], options: &Options) -> Result<bool> {
         .filter(|test| {
             let mut filters = options.filters.iter();
             let is_named = filters.any(|filter| is_named_by(test.name(), filter));
-            is_named || options.filters.is_empty() && !test.when_named
+            let is_left_out = test.when_named || test.once && options.again;
+            is_named || options.filters.is_empty() && !is_left_out
         })
         .collect();
     let names: Vec<&str> = chosen.iter().map(|test| test.name()).collect();
