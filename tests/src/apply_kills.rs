@@ -2,7 +2,7 @@
 
 mod sweep;
 
-use self::sweep::{Subject, sweep, sweep_of_confirm};
+use self::sweep::{Subject, sweep, sweep_of_confirm, sweep_of_second};
 use crate::apply::{DROP_IN, SETTINGS, UNTIL_CONFIRMED, tree};
 use crate::apply_mariadb;
 use crate::apply_postfix;
@@ -40,6 +40,9 @@ pub const TESTS: &[Test] = &[
     test!(killed_while_a_cluster_is_reverted).limit_seconds(300),
     test!(killed_while_a_cluster_is_changed_until_confirmed).limit_seconds(300),
     test!(killed_while_a_cluster_is_confirmed).limit_seconds(300),
+    test!(killed_while_a_unit_gets_more).limit_seconds(300),
+    test!(killed_while_a_daemon_gets_more).limit_seconds(300),
+    test!(killed_while_a_moved_command_gets_more).limit_seconds(300),
 ];
 
 const APPLY: [&str; 4] = ["--yes", "a", SETTINGS[0], SETTINGS[1]];
@@ -250,4 +253,30 @@ fn killed_while_a_command_is_wrapped(env: &TestEnv) -> Outcome {
 
 fn killed_while_a_wrapper_is_removed(env: &TestEnv) -> Outcome {
     sweep(env, "revert", &SHADOW)
+}
+
+/// A program of refit's is placed beside the library of the first one.
+fn killed_while_a_unit_gets_more(env: &TestEnv) -> Outcome {
+    let subject = Subject {
+        apply: &["--yes", "a", "thp=never", "env.WORD=2"],
+        ..UNIT
+    };
+    sweep_of_second(env, &subject, &APPLY)
+}
+
+/// Another script takes the place of the first one.
+fn killed_while_a_daemon_gets_more(env: &TestEnv) -> Outcome {
+    let subject = Subject {
+        apply: &["--yes", "postfix/cleanup", "env.OTHER=2"],
+        ..POSTFIX_DAEMON
+    };
+    sweep_of_second(env, &subject, &apply_postfix::ONE)
+}
+
+fn killed_while_a_moved_command_gets_more(env: &TestEnv) -> Outcome {
+    let subject = Subject {
+        apply: &["--yes", apply_wrapper::IN_PLACE[1], "env.OTHER=2"],
+        ..MOVED
+    };
+    sweep_of_second(env, &subject, &apply_wrapper::IN_PLACE)
 }

@@ -80,7 +80,7 @@ impl Shop<'_> {
         assert_eq!((self.dump)(), before, "a plan makes nothing");
         expect_code(&self.apply(&all), 0);
         expect_printed(&self.apply(&all), 0, "nothing to do");
-        expect_message(&self.apply(&[CUSTOMER]), 2, "has the change");
+        expect_printed(&self.apply(&[CUSTOMER]), 0, "nothing to do");
         let after = (self.dump)();
         assert!(after.contains("customer_day"), "{after}");
         let check = || self.refit("status", &["--check"]);
@@ -100,6 +100,34 @@ impl Shop<'_> {
         expect_printed(&self.revert(), 0, "index customer was as before already");
         assert_eq!((self.dump)(), before);
         expect_message(&self.revert(), 2, "has no change");
+    }
+
+    /// A second index beside the first one, and each goes alone.
+    pub fn one_after_the_other(&self) {
+        let before = (self.dump)();
+        expect_code(&self.apply(&[CUSTOMER]), 0);
+        let first = (self.dump)();
+        let other = ["conf.index.customer=status"];
+        expect_message(&self.apply(&other), 2, "there is an index customer already");
+        expect_code(&self.apply(&[CUSTOMER_DAY]), 0);
+        let both = (self.dump)();
+        assert!(both != first && first != before, "{both}");
+        let check = || self.refit("status", &["--check"]);
+        expect_printed(&check(), 0, "index customer_day usable");
+        expect_printed(&check(), 0, "index customer usable");
+        let without = |index: &str| {
+            let name = format!("conf.index.{index}");
+            expect_code(&self.refit("revert", &[self.service, &name]), 0);
+        };
+        without("customer_day");
+        assert_eq!((self.dump)(), first);
+        expect_code(&check(), 0);
+        expect_code(&self.apply(&[CUSTOMER_DAY]), 0);
+        without("customer");
+        assert!(!(self.dump)().contains("customer)") && (self.dump)() != before);
+        expect_code(&check(), 0);
+        expect_code(&self.revert(), 0);
+        assert_eq!((self.dump)(), before);
     }
 
     /// The index is there under another table, and a revert neither drops it nor forgets it.
@@ -342,6 +370,7 @@ fn asked(file: &str, sql: &str) -> String {
 fn an_index_is_made_and_taken_back(env: &TestEnv) -> Outcome {
     sqlite(env, |shop, file| {
         shop.there_and_back();
+        shop.one_after_the_other();
         shop.newest_first();
         asked(file, "PRAGMA journal_mode = wal");
         shop.there_and_back();

@@ -36,6 +36,7 @@ fn mariadb(env: &TestEnv, test: impl Fn(&Shop, &Server)) -> Outcome {
 fn mariadb_gets_an_index_and_loses_it(env: &TestEnv) -> Outcome {
     mariadb(env, |shop, server| {
         shop.there_and_back();
+        shop.one_after_the_other();
         shop.newest_first();
         shop.of_a_renamed_table();
         // The server drops the index that it made for a foreign key when another one serves it.
@@ -145,6 +146,21 @@ fn an_index_is_hidden_and_shown(env: &TestEnv) -> Outcome {
         expect_code(&shop.revert(), 0);
         assert_eq!(server.dump(), before);
         assert_ne!(after, before);
+        // One of refit's own, which was made before.
+        expect_code(&shop.apply(&[CUSTOMER_DAY]), 0);
+        let hidden = "conf.ignored.customer_day=on";
+        expect_code(&shop.apply(&[hidden]), 0);
+        assert_eq!(server.dump(), after);
+        expect_printed(
+            &shop.refit("status", &["--check"]),
+            0,
+            "customer_day IGNORED",
+        );
+        let alone = [shop.service, CUSTOMER_DAY];
+        expect_message(&shop.refit("revert", &alone), 2, "of the same index");
+        assert_eq!(server.dump(), after);
+        expect_code(&shop.revert(), 0);
+        assert_eq!(server.dump(), before);
         // One that is there.
         server.sql("CREATE INDEX customer ON orders (customer_id)");
         let before = server.dump();

@@ -106,6 +106,7 @@ fn postgresql(env: &TestEnv, test: impl Fn(&Shop, &Server)) -> Outcome {
 fn postgresql_gets_an_index_and_loses_it(env: &TestEnv) -> Outcome {
     postgresql(env, |shop, server| {
         shop.there_and_back();
+        shop.one_after_the_other();
         shop.newest_first();
         shop.of_a_renamed_table();
         // Names that need quotes, in a schema that no search path has.

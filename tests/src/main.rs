@@ -44,6 +44,7 @@ mod apply_schema;
 mod apply_schema_mariadb;
 mod apply_schema_postgresql;
 mod apply_schema_power_cut;
+mod apply_second;
 mod apply_sysctl;
 mod apply_together;
 mod apply_wrapper;
@@ -262,6 +263,7 @@ const TABLE: &[&[Test]] = &[
     apply_power_cut::TESTS,
     apply_redis::TESTS,
     apply_rsyslog::TESTS,
+    apply_second::TESTS,
     apply_together::TESTS,
     apply_schema::TESTS,
     apply_schema_mariadb::TESTS,

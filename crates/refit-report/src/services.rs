@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use refit_crash::CrashReport;
 use refit_lab::{Comparison, EffectRecord};
 use refit_services::{
-    Accepted, Changed, Check, Evidence, FileState, Layer, LibrarySince, Package, PackageSince,
-    Phase, Plan, Reverted, ServiceStatus, Status,
+    Accepted, Changed, Check, Evidence, FileState, Layer, LibraryFile, LibrarySince, Package,
+    PackageSince, Phase, Plan, Reverted, ServiceStatus, Status,
 };
 
 use crate::crash::row::rows;
@@ -26,6 +26,13 @@ pub fn planned(plan: &Plan) -> String {
         .map(|(setting, class)| format!("{setting} ({class})"))
         .collect();
     page.row("settings", settings.join("   "));
+    if let Some(first) = &plan.first {
+        let settings = first.change.settings.join(" ");
+        page.row(
+            "it has",
+            format!("{settings}; this becomes one change with that"),
+        );
+    }
     evidence(&mut page, change.evidence.as_ref());
     accepted(&mut page, change.accepted.as_ref());
     for conf in &change.conf {
@@ -36,9 +43,13 @@ pub fn planned(plan: &Plan) -> String {
     for dir in &change.directories {
         page.row("make", dir);
     }
+    let is_there = |file: &LibraryFile| {
+        let first = plan.first.iter().flat_map(|first| first.change.placed());
+        first.into_iter().any(|other| other == file)
+    };
     for library in change
         .placed()
-        .filter(|file| !change.programs.contains(file))
+        .filter(|file| !change.programs.contains(file) && !is_there(file))
     {
         match &change.launcher {
             Some(launcher) if launcher.program == *library => {
@@ -57,13 +68,18 @@ pub fn planned(plan: &Plan) -> String {
     }
     if let Some(moved) = &change.moved {
         page.line(0, "");
-        page.line(
-            0,
-            format!("move {} to {}; in its place:", moved.path, moved.kept),
+        if moved.over.is_none() {
+            let to = format!("move {} to {}; in its place:", moved.path, moved.kept);
+            page.line(0, to);
+        }
+        difference(
+            &mut page,
+            &moved.path,
+            moved.over.as_ref(),
+            Some(&moved.script),
         );
-        difference(&mut page, &moved.path, None, Some(&moved.script));
     }
-    for edit in change.edits() {
+    for edit in change.edits().filter(|edit| edit.before != edit.after) {
         page.line(0, "");
         difference(
             &mut page,
@@ -340,6 +356,10 @@ pub fn reverted(done: &Reverted) -> String {
         0,
         format!("{}: reverted {}", change.service, change.settings.join(" ")),
     );
+    if let Some(first) = &done.record.first {
+        let settings = first.change.settings.join(" ");
+        page.line(1, format!("it has {settings}, as before"));
+    }
     for path in &done.untouched {
         page.line(1, format!("{path} was as before already"));
     }

@@ -1,6 +1,6 @@
 //! The risk of a change: somebody accepts it by name, and a result shows gain and loss.
 
-use refit_knobs::{Class, Settings};
+use refit_knobs::{Class, Setting};
 
 use crate::{Accepted, Error, Evidence};
 
@@ -20,13 +20,11 @@ pub enum Basis<'a> {
 ///
 /// # Errors
 /// [`Error::NotAccepted`], [`Error::NoEvidence`].
-pub fn judged(
-    settings: &Settings,
-    classes: &[Class],
+pub fn judged<'a>(
+    settings: impl Iterator<Item = (&'a Setting, &'a Class)>,
     accept: Option<Class>,
     evidence: Basis,
 ) -> Result<Option<Accepted>, Error> {
-    let settings = settings.0.iter().zip(classes);
     let risky = settings.filter(|(_, class)| class.risks_data());
     let Some((setting, class)) = risky.max_by_key(|(_, class)| **class) else {
         return Ok(None);

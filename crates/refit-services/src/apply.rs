@@ -2,18 +2,21 @@
 
 use std::time::{Duration, Instant};
 
+use crate::amend;
 use crate::check::{Check, drifts};
 use crate::exchange::{Edit, Staged, make_all};
 use crate::kind::{Kind, Step};
 use crate::kinds::kind_of;
 use crate::library;
-use crate::plan::{Request, missing, plan, share_directories};
+use crate::plan::{Request, missing, plan, plan_from, share_directories};
 use crate::record::{VERSION, now};
-use crate::revert::{By, discard, take_back};
+use crate::revert::{By, discard, remove_directories, take_back};
 use crate::status::{file_checks, live_checks};
 use crate::store::Store;
 use crate::undo::{self, Until};
-use crate::{Change, Error, FileEdit, FileError, Phase, Plan, Record, System, health, indexes};
+use crate::{
+    Change, Error, FileEdit, FileError, LibraryFile, Phase, Plan, Record, System, health, indexes,
+};
 
 /// How long a service may take to load what it was started with.
 const LOADED_WITHIN: Duration = Duration::from_secs(10);
@@ -96,11 +99,12 @@ pub fn apply(system: &System, request: &Request, shown: &Plan) -> Result<Applied
     if is_applied_to(system, &store, &service, request)? {
         return Ok(Applied::Nothing { service });
     }
-    let mut plan = match before {
+    let first = store.load(&service)?;
+    let mut plan = match before.filter(|plan| plan.first.as_deref() == first.as_ref()) {
         Some(plan) => plan,
         // Or was seen at work.
         None => {
-            let mut plan = plan(system, request)?;
+            let mut plan = plan_from(system, kind, service.clone(), first.clone(), request)?;
             if !plan.does_as(shown) {
                 return Ok(Applied::NotAsShown {
                     now: Box::new(plan),
@@ -121,11 +125,16 @@ pub fn apply(system: &System, request: &Request, shown: &Plan) -> Result<Applied
         change: change.clone(),
         phase: Phase::Applying,
         since_unix: now(),
+        superseded: first.map_or(Vec::new(), |first| first.superseded),
+        first: plan.first.clone(),
     };
-    let record = Record {
+    let mut record = Record {
         phase: Phase::Applied,
         ..begun.clone()
     };
+    if change.undo.is_none() {
+        record = amend::settled(&record);
+    }
     let stuck = |cause: Error, revert: Error| Error::Stuck {
         service: service.clone(),
         cause: Box::new(cause),
@@ -137,19 +146,22 @@ pub fn apply(system: &System, request: &Request, shown: &Plan) -> Result<Applied
         Ok(staged) => staged,
         Err(cause) => {
             forget_edited(system, &mut begun.change, &cause);
-            return Err(match discard(system, &store, &begun.change) {
+            return Err(match discard(system, &store, &begun) {
                 Ok(()) => cause,
                 Err(revert) => stuck(cause, revert),
             });
         }
     };
     let mut by = By::Gate;
-    let done = put_into_effect(system, kind, change, edits, &mut by);
+    let done = put_into_effect(system, kind, &plan, edits, &mut by);
     match done.and_then(|checks| staged_record.put().map(|()| checks).map_err(Error::from)) {
-        Ok(checks) => Ok(Applied::Done {
-            record: Box::new(record),
-            checks,
-        }),
+        Ok(checks) => {
+            tidy(system, &store, &record)?;
+            Ok(Applied::Done {
+                record: Box::new(record),
+                checks,
+            })
+        }
         Err(cause) => Err({
             if let Error::MadeSince { index, .. } = &cause {
                 // That one and those after it are not refit's to take back.
@@ -181,7 +193,7 @@ fn forget_edited(system: &System, begun: &mut Change, cause: &Error) {
 /// The service, where exactly this is applied to it, and all files are so.
 ///
 /// # Errors
-/// [`Error::OtherChange`], [`Error::Interrupted`], [`Error::Drifted`].
+/// [`Error::StaysAlready`], [`Error::Waits`], [`Error::Interrupted`], [`Error::Drifted`].
 fn is_applied(system: &System, request: &Request) -> Result<Option<String>, Error> {
     let (_, service) = kind_of(system, &request.word)?;
     let store = Store::to_read(system)?;
@@ -199,29 +211,40 @@ fn is_applied_to(
         return Ok(false);
     };
     let service = service.to_owned();
-    let wanted = request.settings.0.iter().map(ToString::to_string);
-    let until = request.until;
     let change = &record.change;
-    if record.phase != Phase::Applied {
-        return Err(Error::Interrupted { service });
-    }
-    let is_same = match until {
+    let is_more =
+        !amend::new_of(&request.settings, change).is_empty() || !request.dropped.is_empty();
+    let is_as_long = match request.until {
         Until::Confirmed(_) => change.undo.is_some(),
         Until::Reboot => change.trial && change.undo.is_none(),
         Until::Reverted => !change.trial && change.undo.is_none(),
     };
-    if !is_same || !wanted.eq(change.settings.iter().cloned()) {
-        return Err(Error::OtherChange {
-            service,
-            settings: change.settings.join(" "),
-        });
+    if is_more || !is_as_long || record.phase != Phase::Applied {
+        amend::refuse_unsettled(&record)?;
+    }
+    if !is_more && !is_as_long {
+        let settings = change.settings.join(" ");
+        return Err(Error::StaysAlready { service, settings });
     }
     let mut checks = file_checks(system, &record)?;
     checks.extend(live_checks(system, &record)?);
     if drifts(&checks) {
         return Err(Error::Drifted { service });
     }
-    Ok(true)
+    Ok(!is_more)
+}
+
+/// Removes what only an earlier form of a change has: what was placed for it, and directories.
+pub fn tidy(system: &System, store: &Store, record: &Record) -> Result<(), Error> {
+    let Record {
+        change, superseded, ..
+    } = record;
+    let is_left = |file: &&LibraryFile| !change.placed().any(|new| new.path == file.path);
+    for file in superseded.iter().filter(is_left) {
+        library::withdraw(system, store, &change.service, file)?;
+    }
+    // Those with files stay.
+    remove_directories(system, change)
 }
 
 /// What goes to its place.
@@ -263,10 +286,11 @@ fn stage(system: &System, plan: &Plan) -> Result<StagedChange, Error> {
 fn put_into_effect(
     system: &System,
     kind: &dyn Kind,
-    change: &Change,
+    plan: &Plan,
     staged: StagedChange,
     by: &mut By,
 ) -> Result<Vec<Check>, Error> {
+    let change = &plan.change;
     if system.is_live() {
         kind.prepare(change)?;
     }
@@ -281,6 +305,7 @@ fn put_into_effect(
     kind.gate(change)?;
     *by = By::Apply;
     undo::start(change)?;
+    amend::drop_from(kind, plan.first.as_deref(), change)?;
     kind.activate(change, Step::Apply)?;
     let checks = in_effect(kind, change)?;
     ask_health(change, WITH)?;

@@ -1,7 +1,8 @@
 //! Keeping a change that waits for it: what lies below /run moves to /etc, and nothing takes it back
 //! any more.
 
-use crate::apply::{ask_health, in_effect};
+use crate::amend;
+use crate::apply::{ask_health, in_effect, tidy};
 use crate::check::drifts;
 use crate::exchange::{Edit, make_all};
 use crate::kinds::kind_named;
@@ -48,11 +49,12 @@ pub fn confirm(system: &System, word: &str) -> Result<(String, bool), Error> {
     if !changed.is_empty() {
         return Err(Error::Conflict(changed));
     }
+    let settled = amend::settled(&record);
     let kept = Record {
-        change: kept_of(&record.change),
+        change: kept_of(&settled.change),
         phase: Phase::Applied,
         since_unix: now(),
-        ..record
+        ..settled
     };
     store.save(&record)?;
     let staged = stage(system, &record.change, &kept.change);
@@ -89,6 +91,7 @@ pub fn confirm(system: &System, word: &str) -> Result<(String, bool), Error> {
         in_effect(kind, &kept.change)?;
     }
     staged_record.put()?;
+    tidy(system, &store, &kept)?;
     Ok((service, true))
 }
 

@@ -177,9 +177,34 @@ pub enum Error {
     #[error("{path} is not a shared library of this machine's kind")]
     NotALibrary { path: String },
     #[error(
-        "{service} has the change `{settings}` already\n  take it back first: refit revert {service}; one apply of it can have all settings"
+        "{service} has the change `{settings}` already, and not only for a time\n  to try it, take it back first: refit revert {service}"
     )]
-    OtherChange { service: String, settings: String },
+    StaysAlready { service: String, settings: String },
+    #[error(
+        "{service} has the change `{settings}`, which waits to be confirmed\n  keep it: refit confirm {service}; or take it back: refit revert {service}"
+    )]
+    Waits { service: String, settings: String },
+    #[error(
+        "{service} has no setting `{word}`; it has {settings}\n  take all of it back: refit revert {service}"
+    )]
+    NotApplied {
+        service: String,
+        word: String,
+        settings: String,
+    },
+    #[error("{service}: its `{setting}` is of the same index, and goes with it: name it too")]
+    SameIndex { service: String, setting: String },
+    #[error(
+        "{service} was changed at the same time, and nothing was done\n  see: refit status {service}"
+    )]
+    NotAsPlanned { service: String },
+    #[error(
+        "a setting of the change of {service} is none that this refit takes\n  take the change back first: refit revert {service}"
+    )]
+    OldSettings {
+        service: String,
+        cause: refit_knobs::SettingError,
+    },
     #[error(
         "a change of {service} was interrupted\n  take back what it did: refit revert {service}"
     )]

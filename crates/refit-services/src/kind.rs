@@ -77,6 +77,12 @@ pub(crate) trait Kind: Sync {
         None
     }
 
+    /// Whether a second change is planned beside the first one, which the database has: it cannot be looked away from, as
+    /// files can.
+    fn is_beside(&self) -> bool {
+        false
+    }
+
     /// The change, with no directories and classes yet. `trial`: below /run, which
     /// [`Kind::no_trial`] allows.
     fn plan(

@@ -8,11 +8,13 @@
 //! A kind of service is one file in `kinds/` and its line in the table of `kinds.rs`.
 
 mod accept;
+mod amend;
 mod apply;
 mod ask;
 mod change;
 mod check;
 mod confirm;
+mod drop_settings;
 mod effective;
 mod environment;
 mod error;
@@ -32,6 +34,7 @@ mod moved;
 mod packages;
 mod place;
 mod plan;
+mod planned;
 mod processes;
 mod record;
 mod revert;
@@ -49,11 +52,11 @@ mod undo;
 
 pub use apply::{Applied, ToDo, apply, to_do};
 pub use change::{
-    Accepted, Change, ConfValue, Evidence, FileEdit, Launcher, LibraryFile, MeasuredEffect, Plan,
-    Undo,
+    Accepted, Change, ConfValue, Evidence, FileEdit, Launcher, LibraryFile, MeasuredEffect, Undo,
 };
 pub use check::{Check, Layer};
 pub use confirm::confirm;
+pub use drop_settings::{Dropped, drop_settings};
 pub use error::{Changed, Error};
 pub use etckeeper::Etckeeper;
 pub use file_state::{FileError, FileState};
@@ -62,6 +65,7 @@ pub use moved::Moved;
 pub use packages::Package;
 pub use place::Place;
 pub use plan::Request;
+pub use planned::Plan;
 pub use record::{Phase, Record};
 pub use revert::{By, Reverted, revert, revert_unconfirmed};
 pub use schema::{Index, SchemaEdit};

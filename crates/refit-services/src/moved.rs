@@ -26,12 +26,15 @@ pub struct Moved {
     pub sha256: String,
     /// The script.
     pub script: FileState,
+    /// The script of an earlier form of the change, in whose place this one goes; `None`: the program's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<FileState>,
 }
 
 /// How far it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The program has its first name only.
+    /// The program has its first name only; or the script that this one goes over has it.
     Before,
     /// The program has its first name, and the second one is the program's too, before the script is put, or the script's
     /// after both were exchanged: it has to go.
@@ -49,15 +52,22 @@ impl Moved {
     /// [`Error::InTheWay`] where its second name is taken, or why it cannot be read.
     pub fn new(system: &System, path: &str, script: FileState) -> Result<Moved, Error> {
         let kept = format!("{path}.refit-real");
-        system.refuse_there(&kept)?;
-        let place = system.place(path)?;
-        place.refuse_taken()?;
-        let digest = digest(&place)?.ok_or_else(|| place.failed(Errno::NOENT))?;
+        let over = system.script(path).cloned();
+        let program = match &over {
+            Some(_) => system.place(&kept)?,
+            None => {
+                system.refuse_there(&kept)?;
+                system.place(path)?
+            }
+        };
+        system.place(path)?.refuse_taken()?;
+        let digest = digest(&program)?.ok_or_else(|| program.failed(Errno::NOENT))?;
         Ok(Moved {
             path: path.to_owned(),
             kept,
             sha256: digest,
             script,
+            over,
         })
     }
 
@@ -73,6 +83,12 @@ impl Moved {
                         || kept.is(Some(&self.script))?) =>
             {
                 State::Back
+            }
+            (Some(_), Some(_)) if self.over.is_some() && path.is(self.over.as_ref())? => {
+                match self.is_program(&kept)? {
+                    true => State::Before,
+                    false => State::Other,
+                }
             }
             (Some(_), Some(_)) => {
                 let has_script = self.has_script(system)?;
@@ -103,6 +119,9 @@ impl Moved {
     /// [`Error::File`], also where the file system has no second names.
     pub fn stage(&self, system: &System) -> Result<Staged, Error> {
         let (path, kept) = (system.place(&self.path)?, system.place(&self.kept)?);
+        if self.over.is_some() {
+            return Ok(path.stage(&self.script)?);
+        }
         path.link(&kept)?;
         if !self.is_program(&kept)? {
             kept.remove()?;
@@ -116,6 +135,9 @@ impl Moved {
     /// # Errors
     /// [`FileError::Edited`] where another program is there by now, or what the system reports.
     pub fn put(&self, system: &System, script: Staged) -> Result<(), Error> {
+        if self.over.is_some() {
+            return Ok(script.put_over(|out| out.is(self.over.as_ref()))?);
+        }
         let kept = system.place(&self.kept)?;
         let program = kept.stat()?;
         let put = script.put_over(|out| Ok(is_one(out.stat()?.as_ref(), program.as_ref())));
@@ -141,7 +163,14 @@ impl Moved {
             State::Other => return Err(self.replaced()),
             State::Before => {}
             State::Back => kept.remove()?,
-            State::After => kept.replace(&path, |out| out.is(Some(&self.script)))?,
+            State::After => match &self.over {
+                Some(over) => {
+                    path.remove_temporary()?;
+                    let staged = system.place(&self.path)?.stage(over)?;
+                    staged.put_over(|out| out.is(Some(&self.script)))?;
+                }
+                None => kept.replace(&path, |out| out.is(Some(&self.script)))?,
+            },
         }
         path.remove_temporary()?;
         Ok(state == State::Before)

@@ -2,17 +2,18 @@
 
 use std::path::Path;
 
-use refit_knobs::{Class, Settings};
+use refit_knobs::{Class, Setting, Settings};
 use refit_run::{ElfFacts, replaced_syncs};
 
 use crate::accept::{self, Basis};
+use crate::amend;
 use crate::glibc_malloc::asks_nothing;
-use crate::kind::refuse_unknown;
+use crate::kind::{Kind, refuse_unknown};
 use crate::kinds::{kind_of, of_daemon};
 use crate::packages::packages_of;
 use crate::store::Store;
 use crate::undo::{self, Until};
-use crate::{Change, Error, Evidence, FileError, FileState, Package, Plan, System};
+use crate::{Change, Error, Evidence, FileError, FileState, Package, Plan, Record, System};
 
 /// How many bytes a service's name may have as a part of a unit's name. The unit's file is written under a name that has 38
 /// bytes more, and a file's name has 255 at most (NAME_MAX, limits.h).
@@ -22,8 +23,10 @@ const LONGEST: usize = 217;
 pub struct Request {
     /// The service, as it was typed.
     pub word: String,
-    /// What it is to have.
+    /// What it is to have, beside what it has.
     pub settings: Settings,
+    /// What it is to have no more, of the change that is there.
+    pub dropped: Settings,
     /// For how long.
     pub until: Until,
     /// What was measured of it.
@@ -54,12 +57,33 @@ impl Request {
 /// Where it cannot be done: [`Error`] says why.
 pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
     let (kind, service) = kind_of(system, &request.word)?;
+    let first = Store::to_read(system)?.load(&service)?;
+    plan_from(system, kind, service, first, request)
+}
+
+/// The same for whoever has read the record of the service's change.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_from(
+    system: &System,
+    kind: &'static dyn Kind,
+    service: String,
+    first: Option<Record>,
+    request: &Request,
+) -> Result<Plan, Error> {
     let over = undo::in_unit_name(&service).len().saturating_sub(LONGEST);
     if over > 0 {
         return Err(Error::LongName { service, over });
     }
-    let (settings, until) = (&request.settings, request.until);
-    if settings.is_empty() {
+    if let Some(first) = &first {
+        amend::refuse_unsettled(first)?;
+    }
+    let earlier = first.as_ref().map(|first| &first.change);
+    let wanted = earlier.map(|earlier| amend::wanted(&request.settings, &request.dropped, earlier));
+    let wanted = wanted.transpose()?;
+    let (settings, until) = (wanted.as_ref().unwrap_or(&request.settings), request.until);
+    if request.settings.is_empty() && request.dropped.is_empty() {
         let example = kind.example();
         return Err(Error::NoSettings { service, example });
     }
@@ -67,7 +91,9 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
     if let (Until::Reboot | Until::Confirmed(_), Some(why)) = (until, kind.only_reverted()) {
         return Err(Error::NotByItself { service, why });
     }
-    let trial = match (until, kind.no_trial(settings)) {
+    let in_etc = "it goes on from the change that is there, which lies in /etc";
+    let no_trial = earlier.map(|_| in_etc).or(kind.no_trial(settings));
+    let trial = match (until, no_trial) {
         (Until::Reboot, Some(why)) => return Err(Error::NoTrial { service, why }),
         (Until::Reboot | Until::Confirmed(_), None) => true,
         (Until::Reverted, _) | (Until::Confirmed(_), Some(_)) => false,
@@ -75,7 +101,16 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
     if request.health.is_some() && !system.is_live() {
         return Err(Error::NothingRuns);
     }
-    let mut plan = kind.plan(system, &service, settings, trial)?;
+    let new = earlier.map_or(settings.clone(), |earlier| amend::new_of(settings, earlier));
+    let mut plan = match earlier {
+        Some(_) if kind.is_beside() => kind.plan(system, &service, &new, trial)?,
+        Some(earlier) => {
+            let without = system.without(amend::looked_away_from(earlier));
+            kind.plan(&without, &service, settings, trial)?
+        }
+        None => kind.plan(system, &service, settings, trial)?,
+    };
+    plan.change.settings = settings.0.iter().map(ToString::to_string).collect();
     if asks_nothing(settings) {
         let settings = plan.change.settings.join(" ");
         return Err(Error::AsksNothing { service, settings });
@@ -104,12 +139,18 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
         });
         plan.notes.extend(syncs);
     }
+    let is_new = |setting: &Setting| new.0.contains(setting);
+    let classes = settings.0.iter().zip(&mut plan.classes);
+    let (of_new, of_old): (Vec<_>, Vec<_>) = classes.partition(|(setting, _)| is_new(setting));
+    let keeps_risk = of_old.iter().any(|(_, class)| class.risks_data());
     let evidence = plan.change.evidence.as_ref();
     if evidence.is_some_and(|evidence| evidence.fewer_durable)
-        && !plan.classes.iter().any(|class| class.risks_data())
+        && !of_new.iter().any(|(_, class)| class.risks_data())
     {
         // Which of the settings it is was not seen.
-        plan.classes.fill(Class::LosesOnCrash);
+        of_new
+            .into_iter()
+            .for_each(|(_, class)| *class = Class::LosesOnCrash);
         let note = "the result shows fewer durable calls than at the baseline, and no cuts that lost nothing";
         plan.notes.push(note.to_owned());
     }
@@ -117,9 +158,17 @@ pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
         true => Basis::DoneWithout,
         false => Basis::Named(plan.change.evidence.as_ref()),
     };
-    match accept::judged(settings, &plan.classes, request.accept, basis) {
+    let of_new = settings.0.iter().zip(&plan.classes);
+    let of_new = of_new.filter(|(setting, _)| is_new(setting));
+    match accept::judged(of_new, request.accept, basis) {
         Ok(accepted) => plan.change.accepted = accepted,
         Err(error) => plan.gate = Some(error),
+    }
+    if let Some(first) = first {
+        let (change, earlier) = (&mut plan.change, &first.change);
+        change.evidence = amend::both(earlier, change.evidence.take(), &new);
+        change.accepted = amend::accepted(earlier, change.accepted.take(), keeps_risk);
+        amend::begin_at(&mut plan, first);
     }
     if let Until::Confirmed(within) = until {
         undo::add(system, &mut plan, within)?;

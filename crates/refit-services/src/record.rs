@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Change, Error, System};
+use crate::{Change, Error, LibraryFile, System};
 
 /// How far a change came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +31,12 @@ pub struct Record {
     pub phase: Phase,
     /// When that began, in seconds since 1970.
     pub since_unix: u64,
+    /// The change that was there before, in another form, as long as this one can go back to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<Box<Record>>,
+    /// What was placed for an earlier form, and is removed at the latest when the change is taken back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub superseded: Vec<LibraryFile>,
 }
 
 impl Record {

@@ -1,12 +1,15 @@
 //! Taking a change back: to the bytes, or not at all.
 
+use crate::amend;
 use crate::exchange::{Edit, make_all};
 use crate::kind::Step;
 use crate::kinds::{kind_named, kind_of};
 use crate::library;
 use crate::store::Store;
 use crate::three_way::End;
-use crate::{Change, Changed, Error, FileEdit, FileError, Phase, Record, System, indexes, undo};
+use crate::{
+    Change, Changed, Error, FileEdit, FileError, LibraryFile, Phase, Record, System, indexes, undo,
+};
 
 /// Who takes a change back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +54,15 @@ pub fn revert(system: &System, word: &str) -> Result<Reverted, Error> {
     let Some(record) = store.load(&service)? else {
         return Err(Error::NoChange { service });
     };
-    take_back(system, &store, record, By::Person)
+    let mut done = take_back(system, &store, record, By::Person)?;
+    while let Some(first) = done.record.first.take() {
+        let of_first = take_back(system, &store, *first, By::Person)?;
+        done.record.first = of_first.record.first;
+        done.untouched.extend(of_first.untouched);
+        done.purged.extend(of_first.purged);
+        done.kept.extend(of_first.kept);
+    }
+    Ok(done)
 }
 
 /// Takes back a change that was not confirmed, as its timer asks, or the start of the machine. Where
@@ -194,14 +205,20 @@ pub fn take_back(
         match (by, kind_named(&change.kind)) {
             (By::Boot, _) | (_, None) => {}
             (By::Gate, Some(kind)) => kind.refused(change)?,
-            (By::Person | By::Timer | By::Apply, Some(kind)) => kind.activate(change, step)?,
+            (By::Person, Some(kind)) => kind.activate(change, step)?,
+            (By::Timer | By::Apply, Some(kind)) => {
+                kind.activate(change, step)?;
+                if let Some(first) = &record.first {
+                    amend::give_back(kind, &first.change, change)?;
+                }
+            }
         }
     }
     if !own.is_empty() {
         put(own)?;
         remove_directories(system, change)?;
     }
-    forget(system, store, change)?;
+    end(system, store, &record)?;
     Ok(Reverted {
         record,
         untouched,
@@ -238,31 +255,46 @@ fn stage(system: &System, change: &Change) -> Result<Vec<(String, Edit)>, Error>
     Ok(all)
 }
 
-fn remove_directories(system: &System, change: &Change) -> Result<(), Error> {
+/// Removes the directories that were made, as far as nothing is in them.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn remove_directories(system: &System, change: &Change) -> Result<(), Error> {
     for dir in change.directories.iter().rev() {
         system.place(dir)?.remove_directory()?;
     }
     Ok(())
 }
 
-/// Removes what no service has any more, and the record.
-fn forget(system: &System, store: &Store, change: &Change) -> Result<(), Error> {
-    for file in change.placed() {
-        library::withdraw(system, store, &change.service, file)?;
+/// Removes what no service has any more, and the record; where there was a first form of the change, the record is that of
+/// it again.
+fn end(system: &System, store: &Store, record: &Record) -> Result<(), Error> {
+    let first = record.first.as_deref();
+    let is_of_first = |file: &&LibraryFile| {
+        let mut placed = first.iter().flat_map(|first| first.change.placed());
+        placed.any(|other| other.path == file.path)
+    };
+    let all = record.change.placed().chain(&record.superseded);
+    for file in all.filter(|file| !is_of_first(file)) {
+        library::withdraw(system, store, &record.change.service, file)?;
     }
-    store.forget(&change.service)
+    match first {
+        Some(first) => store.save(first),
+        None => store.forget(&record.change.service),
+    }
 }
 
 /// Removes what was made for a change of which no file is edited yet.
 ///
 /// # Errors
 /// [`Error::File`].
-pub fn discard(system: &System, store: &Store, change: &Change) -> Result<(), Error> {
+pub fn discard(system: &System, store: &Store, record: &Record) -> Result<(), Error> {
+    let change = &record.change;
     if let Some(moved) = &change.moved {
         moved.take_back(system)?;
     }
     remove_directories(system, change)?;
-    forget(system, store, change)
+    end(system, store, record)
 }
 
 /// Files that are neither as before nor as applied.

@@ -99,7 +99,13 @@ impl Store {
         if record.version != VERSION {
             return Err(bad(format!("its format is {}", record.version)));
         }
-        if let Some(edit) = record.change.edits().find(|edit| gives_rights(edit)) {
+        let first = record.first.iter().flat_map(|first| first.change.edits());
+        if let Some(edit) = record
+            .change
+            .edits()
+            .chain(first)
+            .find(|edit| gives_rights(edit))
+        {
             return Err(bad(format!("it gives {} another owner or mode", edit.path)));
         }
         Ok(Some(record))

@@ -1,15 +1,16 @@
 //! The system that is changed: this one, or a tree below a directory.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use refit_servers::matching;
-use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat2};
+use rustix::fs::{MemfdFlags, Mode, OFlags, ResolveFlags, fstat, memfd_create, openat2};
 use rustix::io::Errno;
 
 use crate::{Error, FileError, FileState, Place};
@@ -21,6 +22,18 @@ pub struct System {
     root: Option<PathBuf>,
     /// Held open: whatever has that path later, files are found below this directory.
     top: Arc<OwnedFd>,
+    without: Option<Arc<Without>>,
+}
+
+/// A change that is looked away from.
+#[derive(Debug)]
+pub struct Without {
+    /// What its files were before it.
+    pub files: BTreeMap<String, Option<FileState>>,
+    /// A program that it moved, and the script in its place.
+    pub script: Option<(String, FileState)>,
+    /// The settings of the service's own that it sets.
+    pub conf: Vec<String>,
 }
 
 impl System {
@@ -47,7 +60,34 @@ impl System {
         Ok(System {
             root: (!is_own).then_some(found),
             top: Arc::new(top),
+            without: None,
         })
+    }
+
+    /// The system as it would be without a change that is applied: its files are found as they were before. Only what is
+    /// read is so; [`System::place`] and [`System::path`] name what is there.
+    pub(crate) fn without(&self, change: Without) -> System {
+        System {
+            without: Some(Arc::new(change)),
+            ..self.clone()
+        }
+    }
+
+    /// The change that is looked away from.
+    pub(crate) fn looked_away_from(&self) -> Option<&Without> {
+        self.without.as_deref()
+    }
+
+    /// What a file was before the change that is looked away from; `None`: that does not have it.
+    fn before(&self, absolute: &str) -> Option<Option<&FileState>> {
+        let files = &self.without.as_ref()?.files;
+        files.get(absolute).map(Option::as_ref)
+    }
+
+    /// The script that the change which is looked away from put in a program's place.
+    pub(crate) fn script(&self, absolute: &str) -> Option<&FileState> {
+        let (path, script) = self.without.as_ref()?.script.as_ref()?;
+        (path == absolute).then_some(script)
     }
 
     /// Whether services run here.
@@ -118,7 +158,19 @@ impl System {
     /// # Errors
     /// [`Error::Link`], [`Error::File`].
     pub fn state(&self, absolute: &str) -> Result<Option<FileState>, Error> {
-        Ok(self.place(absolute)?.state()?)
+        match self.before(absolute) {
+            Some(before) => Ok(before.cloned()),
+            None => Ok(self.place(absolute)?.state()?),
+        }
+    }
+
+    /// What kind of file has this name, links not followed; `None`: none that can be looked at.
+    ///
+    /// # Errors
+    /// [`Error::Link`].
+    pub fn metadata(&self, absolute: &str) -> Result<Option<fs::Metadata>, Error> {
+        let found = fs::symlink_metadata(self.path(absolute)?).ok();
+        Ok(found.filter(|_| self.before(absolute) != Some(None)))
     }
 
     /// Refuses where a file of this name is there.
@@ -129,6 +181,7 @@ impl System {
         let place = self.place(absolute)?;
         match place.stat()? {
             None => Ok(()),
+            Some(_) if self.before(absolute) == Some(None) => Ok(()),
             Some(_) => Err(Error::InTheWay {
                 path: place.path().to_owned(),
             }),
@@ -181,6 +234,16 @@ impl System {
     /// [`Error::File`].
     pub fn open(&self, absolute: &str) -> Result<Option<File>, Error> {
         let failed = FileError::at(Path::new(absolute));
+        match self.before(absolute) {
+            None => self.open_there(absolute),
+            Some(None) => Ok(None),
+            Some(Some(before)) => Ok(Some(in_memory(&before.bytes()).map_err(failed)?)),
+        }
+    }
+
+    /// As [`System::open`], of what is there.
+    fn open_there(&self, absolute: &str) -> Result<Option<File>, Error> {
+        let failed = FileError::at(Path::new(absolute));
         let how = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let opened = openat2(
             &self.top,
@@ -201,7 +264,7 @@ impl System {
     /// # Errors
     /// [`Error::File`].
     pub fn resolved(&self, absolute: &str) -> Result<Option<String>, Error> {
-        let Some(file) = self.open(absolute)? else {
+        let Some(file) = self.open_there(absolute)? else {
             return Ok(None);
         };
         let failed = FileError::at(Path::new(absolute));
@@ -234,7 +297,9 @@ impl System {
     /// # Errors
     /// [`Error::Link`], [`Error::File`].
     pub fn names(&self, absolute: &str) -> Result<Vec<String>, Error> {
-        Ok(self.place(&format!("{absolute}/x"))?.names()?)
+        let mut names = self.place(&format!("{absolute}/x"))?.names()?;
+        names.retain(|name| self.before(&format!("{absolute}/{name}")) != Some(None));
+        Ok(names)
     }
 
     /// The files that a pattern means, as [`matching`] finds them.
@@ -244,6 +309,14 @@ impl System {
     pub fn matching(&self, pattern: &str, ours: &str) -> Result<Vec<String>, Error> {
         matching(|directory| self.names(directory), "/", pattern, ours)
     }
+}
+
+/// A file of these bytes, to be read from its beginning.
+fn in_memory(bytes: &[u8]) -> io::Result<File> {
+    let mut file = File::from(memfd_create("refit", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 /// The names of a path below a root: no `..` leads out of it.

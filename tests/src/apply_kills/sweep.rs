@@ -94,6 +94,72 @@ pub fn sweep(env: &TestEnv, verb: &str, subject: &Subject) -> Outcome {
     Outcome::Pass
 }
 
+/// A second change of a service that has `first`, killed at each point: what is left is the first one, both, or an
+/// interrupted change, and a revert takes back all of it.
+pub fn sweep_of_second(env: &TestEnv, subject: &Subject, first: &[&str]) -> Outcome {
+    let tree = |name: &str| {
+        let root = (subject.tree)(env, name);
+        let before = listing(&root);
+        expect_code(&env.refit(&words("apply", &root, first)), 0);
+        (root, before)
+    };
+    let (reference, before) = tree("reference");
+    let of_first = listing(&reference);
+    let calls = killed(env, &words("apply", &reference, subject.apply), None);
+    let after = listing(&reference);
+    assert!(calls >= 5 && after != of_first, "{calls} calls were seen");
+    let mut seen = BTreeMap::new();
+    let points = (1..=calls).flat_map(|n| [KillPoint::Before(n), KillPoint::After(n)]);
+    for point in points {
+        let (root, _) = tree("tree");
+        let apply = words("apply", &root, subject.apply);
+        killed(env, &apply, Some(point));
+        (subject.always)(&root);
+        let now = listing(&root);
+        for file in subject.files {
+            let is_whole = [&of_first, &after].map(|then| then.get(*file) == now.get(*file));
+            assert!(is_whole.contains(&true), "{point:?}: a part of {file}");
+        }
+        let phase = phase(env, &root).expect("there is a change at every point");
+        let check = env.refit(&words("status", &root, &["--check"]));
+        match &*phase {
+            "applied" => {
+                assert!(now == of_first || contains(&now, &after), "{point:?}");
+                expect_code(&check, 0);
+                expect_code(&env.refit(&apply), 0);
+                let again = listing(&root);
+                assert!(contains(&again, &after), "{point:?}: applied again");
+            }
+            _ => {
+                expect_code(&check, 1);
+                expect_code(&env.refit(&apply), 2);
+                assert_eq!(listing(&root), now, "{point:?}: refused, and changed");
+            }
+        }
+        *seen.entry(phase).or_insert(0) += 1;
+        expect_code(&env.refit(&words("revert", &root, &[subject.service])), 0);
+        assert_eq!(listing(&root), before, "{point:?}: reverted");
+        assert!(kept(&root).is_empty(), "{point:?}: {:?}", kept(&root));
+        fs::remove_dir_all(&root).expect("the tree is ours");
+    }
+    println!(
+        "counted: second apply: {calls} calls that change files, {} kills; status after them: {seen:?}",
+        2 * calls
+    );
+    assert!(seen.len() > 1, "{seen:?}");
+    Outcome::Pass
+}
+
+/// Whether all of `files` is there, beside what an earlier form placed: that goes last.
+fn contains(now: &Listing, files: &Listing) -> bool {
+    let is_placed = |path: &str| path.starts_with("usr/lib/refit");
+    let mut all = now.iter();
+    files
+        .iter()
+        .all(|(path, about)| now.get(path) == Some(about))
+        && all.all(|(path, _)| files.contains_key(path) || is_placed(path))
+}
+
 /// Whatever confirmation is interrupted goes on, and can be taken back. Each file is where it was on trial, or where it
 /// stays.
 pub fn sweep_of_confirm(env: &TestEnv, subject: &Subject) -> Outcome {
@@ -150,8 +216,11 @@ pub fn sweep_of_confirm(env: &TestEnv, subject: &Subject) -> Outcome {
     Outcome::Pass
 }
 
+/// Files with mode, owner and a hash of the content.
+type Listing = BTreeMap<String, (u32, u32, u32, u64)>;
+
 /// All files of a tree; of the timer not the content, which is a time.
-fn listing(root: &str) -> BTreeMap<String, (u32, u32, u32, u64)> {
+fn listing(root: &str) -> Listing {
     let mut found = crate::apply::listing(root);
     for (path, about) in &mut found {
         if path.starts_with("run/systemd/system/refit-undo-") && path.ends_with(".timer") {

@@ -140,9 +140,14 @@ impl Kind for Postfix {
             plan.change.conf.push(conf);
         }
         let (path, before) = file(system, service, "main.cf")?;
-        let imported = match system.is_live() {
-            true => asked(service, tools::value(IMPORT))?,
-            false => main_cf::value(&before.bytes(), IMPORT).unwrap_or(IMPORTED.to_owned()),
+        let imported = match (system.is_live(), system.looked_away_from()) {
+            (true, None) => asked(service, tools::value(IMPORT))?,
+            // What main.cf sets now is what a change made of it.
+            (true, Some(_)) => match main_cf::value(&before.bytes(), IMPORT) {
+                Some(value) => value,
+                None => asked(service, tools::default(IMPORT))?,
+            },
+            (false, _) => main_cf::value(&before.bytes(), IMPORT).unwrap_or(IMPORTED.to_owned()),
         };
         let environment = Environment::of(system, &launch, |name| variable(&imported, name))?;
         let conf = plan.change.conf.iter();

@@ -125,6 +125,10 @@ impl Kind for Tables {
         Some("an index is in the database: neither a reboot nor a timer takes it away")
     }
 
+    fn is_beside(&self) -> bool {
+        true
+    }
+
     fn plan(
         &'static self,
         system: &System,

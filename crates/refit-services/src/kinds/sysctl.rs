@@ -107,7 +107,7 @@ impl Kind for Sysctl {
             plan.notes.push(gone.to_owned());
         }
         if system.is_live() {
-            ask(&mut plan)?;
+            ask(system, &mut plan)?;
         } else {
             let only_files = "--root: files only; nothing is checked, set or verified";
             plan.notes.push(only_files.to_owned());
@@ -276,7 +276,7 @@ fn notes(conf: &[ConfValue]) -> Vec<String> {
 }
 
 /// Completes a plan with the values that the kernel has.
-fn ask(plan: &mut Plan) -> Result<(), Error> {
+fn ask(system: &System, plan: &mut Plan) -> Result<(), Error> {
     let kernel = Kernel::here();
     let mut all = Vec::new();
     for conf in std::mem::take(&mut plan.change.conf) {
@@ -289,12 +289,18 @@ fn ask(plan: &mut Plan) -> Result<(), Error> {
             before: Some(before),
             ..conf
         });
+        let earlier = system.looked_away_from();
+        let is_zeroed = |other: &str| {
+            earlier.is_some_and(|earlier| earlier.conf.iter().any(|name| name == other))
+        };
         if let Some((other, Ok(Some(before)))) = zeroed
-            && before != "0"
+            && (before != "0" || is_zeroed(other))
         {
-            plan.notes.push(format!(
-                "the kernel sets {other} to 0 then; a revert puts `{before}` back"
-            ));
+            if before != "0" {
+                plan.notes.push(format!(
+                    "the kernel sets {other} to 0 then; a revert puts `{before}` back"
+                ));
+            }
             all.push(ConfValue {
                 name: other.to_owned(),
                 value: "0".to_owned(),

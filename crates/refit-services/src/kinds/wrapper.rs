@@ -104,20 +104,23 @@ impl Kind for Wrapper {
             let text = script(&head, &environment.assignments, &[program]);
             FileState::executable(text.into_bytes())
         };
-        let program = match system.path(path)?.symlink_metadata() {
-            Ok(meta) if !meta.is_file() => {
+        let program = match system.metadata(path)? {
+            Some(meta) if !meta.is_file() => {
                 return Err(cannot(
                     path,
                     "it is not a regular file; name the file itself",
                 ));
             }
-            Ok(_) => {
+            Some(_) => {
                 refuse_owned(system, path)?;
                 let kept = format!("{path}.refit-real");
                 plan.change.moved = Some(Moved::new(system, path, text(&kept))?);
-                path.to_owned()
+                match system.script(path) {
+                    Some(_) => kept,
+                    None => path.to_owned(),
+                }
             }
-            Err(_) => {
+            None => {
                 let program = later_in_path(system, path)?;
                 plan.change.files.push(FileEdit {
                     path: path.to_owned(),

@@ -157,6 +157,11 @@ pub struct RevertArgs {
     #[arg(value_name = "SERVICE")]
     pub service: String,
 
+    /// These settings alone, as status shows them, or their names: malloc, conf.NAME; the others stay.
+    /// The default is the whole change
+    #[arg(value_name = "SETTINGS", conflicts_with = "unconfirmed")]
+    pub settings: Vec<String>,
+
     /// Only a change that waits to be confirmed: the timer of --confirm-within runs this
     #[arg(long)]
     pub unconfirmed: bool,

@@ -11,7 +11,7 @@ use refit_report::services::{
     applied, conflict, exported, not_as_shown, planned, reverted, stated,
 };
 use refit_services::{
-    Applied, By, Error, Etckeeper, Phase, Request, ServiceStatus, System, ToDo, Until,
+    Applied, By, Dropped, Error, Etckeeper, Phase, Request, ServiceStatus, System, ToDo, Until,
 };
 
 use super::result_file::{is_stdout, replace};
@@ -198,6 +198,20 @@ fn try_revert(args: &RevertArgs) -> Result<u8> {
     let system = System::new(args.tree.root.as_deref())?;
     // Before any service starts nothing waits for a repository.
     let etckeeper = (!args.at_boot).then(|| Etckeeper::look(&system)).flatten();
+    let words = std::iter::once(&args.service).chain(&args.settings);
+    let what = words.fold("refit revert".to_owned(), |text, word| text + " " + word);
+    if !args.settings.is_empty() {
+        let done = refit_services::drop_settings(&system, &args.service, &args.settings)?;
+        commit(etckeeper, &what);
+        return match done {
+            Dropped::All(done) => print::result(&reverted(&done)).map(|()| 0),
+            Dropped::Some(change, dropped) => one_line(format_args!(
+                "{}: reverted {dropped}; it has {}",
+                change.service,
+                change.settings.join(" ")
+            )),
+        };
+    }
     let done = if args.unconfirmed {
         let by = if args.at_boot { By::Boot } else { By::Timer };
         match refit_services::revert_unconfirmed(&system, &args.service, by)? {
@@ -207,7 +221,7 @@ fn try_revert(args: &RevertArgs) -> Result<u8> {
     } else {
         refit_services::revert(&system, &args.service)?
     };
-    commit(etckeeper, &format!("refit revert {}", args.service));
+    commit(etckeeper, &what);
     print::result(&reverted(&done))?;
     Ok(0)
 }
@@ -216,6 +230,7 @@ fn read(args: &PlanArgs) -> Result<(System, Request)> {
     let mut request = Request {
         word: args.service.clone().unwrap_or_default(),
         settings: Settings::parse(args.settings.clone())?,
+        dropped: Settings::default(),
         until: until(args),
         evidence: None,
         accept: args.accept,
