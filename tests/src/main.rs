@@ -22,6 +22,7 @@ mod apply_booted_recipes;
 mod apply_booted_redis;
 mod apply_booted_rsyslog;
 mod apply_booted_schema;
+mod apply_booted_second;
 mod apply_booted_unit;
 mod apply_booted_wrapper;
 mod apply_consent;
@@ -273,6 +274,7 @@ const TABLE: &[&[Test]] = &[
     apply_booted_recipes::TESTS,
     apply_booted_redis::TESTS,
     apply_booted_schema::TESTS,
+    apply_booted_second::TESTS,
     apply_booted_unit::TESTS,
     apply_booted_wrapper::TESTS,
     apply_booted_postfix::TESTS,

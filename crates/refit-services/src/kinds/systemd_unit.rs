@@ -176,7 +176,11 @@ impl Kind for SystemdUnit {
     fn checks(&self, change: &Change) -> Result<Vec<Check>, Error> {
         let unit = systemd::show(&change.service)?;
         let mut checks = Vec::new();
-        if let Some(drop_in) = drop_in_of(change) {
+        let is_there = |path: &&str| {
+            let mut edits = change.files.iter();
+            edits.any(|edit| edit.path == **path && edit.after.is_some())
+        };
+        if let Some(drop_in) = drop_in_of(change).filter(is_there) {
             checks.push(Check {
                 layer: Layer::Loaded,
                 key: "drop-in".to_owned(),
@@ -214,7 +218,7 @@ pub fn has(change: &Change, setting: &str) -> bool {
     change.settings.iter().any(|one| one == setting)
 }
 
-/// The drop-in of a change that has one.
+/// The drop-in of a change that has one, or takes one away.
 pub fn drop_in_of(change: &Change) -> Option<&str> {
     let paths = change.files.iter().map(|edit| &*edit.path);
     let end = format!("/systemd/system/{}.d/{FILE}", change.service);
