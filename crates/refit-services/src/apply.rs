@@ -6,9 +6,8 @@ use crate::amend;
 use crate::check::{Check, drifts};
 use crate::exchange::{Edit, Staged, make_all};
 use crate::kind::{Kind, Step};
-use crate::kinds::kind_of;
 use crate::library;
-use crate::plan::{Request, missing, plan, plan_from, share_directories};
+use crate::plan::{Request, Target, missing, share_directories};
 use crate::record::{VERSION, now};
 use crate::revert::{By, discard, remove_directories, take_back};
 use crate::status::{file_checks, live_checks};
@@ -63,15 +62,20 @@ pub enum ToDo {
 /// # Errors
 /// Where it cannot be done: [`Error`] says why.
 pub fn to_do(system: &System, request: &Request) -> Result<ToDo, Error> {
-    if let Some(service) = is_applied(system, request)? {
-        return Ok(ToDo::Nothing { service });
+    let target = Target::find(system, request)?;
+    let is_applied = || is_applied(&target, &Store::to_read(system)?);
+    let nothing = ToDo::Nothing {
+        service: target.service.clone(),
+    };
+    if is_applied()? {
+        return Ok(nothing);
     }
-    let planned = match plan(system, request) {
+    let planned = match target.plan() {
         Ok(plan) => Ok(plan),
         // Another refit may have begun since: what is in the way is the same change, then.
-        Err(_) => match is_applied(system, request)? {
-            Some(service) => return Ok(ToDo::Nothing { service }),
-            None => plan(system, request),
+        Err(_) => match is_applied()? {
+            true => return Ok(nothing),
+            false => target.plan(),
         },
     };
     planned.map(|plan| ToDo::Planned(Box::new(plan)))
@@ -83,20 +87,21 @@ pub fn to_do(system: &System, request: &Request) -> Result<ToDo, Error> {
 /// Where it could not be done, or did not take effect; all is then as before, but for
 /// [`Error::Stuck`].
 pub fn apply(system: &System, request: &Request, shown: &Plan) -> Result<Applied, Error> {
-    if let Some(service) = is_applied(system, request)? {
+    let target = Target::find(system, request)?;
+    let (kind, service) = (target.kind, target.service.clone());
+    if is_applied(&target, &Store::to_read(system)?)? {
         return Ok(Applied::Nothing { service });
     }
     // What has to be asked is asked before the lock is taken. A file that is edited from here on is found when the
     // new one is put over it.
-    let before = plan(system, request).ok();
+    let before = target.plan().ok();
     let before = before.filter(|plan| plan.does_as(shown) && plan.gate.is_none());
     if let Some(plan) = &before {
         ask_health(&plan.change, BEFORE)?;
     }
-    let (kind, service) = kind_of(system, &request.word)?;
     let store = Store::to_change(system)?;
     // Another refit may have been faster.
-    if is_applied_to(system, &store, &service, request)? {
+    if is_applied(&target, &store)? {
         return Ok(Applied::Nothing { service });
     }
     let first = store.load(&service)?;
@@ -104,7 +109,7 @@ pub fn apply(system: &System, request: &Request, shown: &Plan) -> Result<Applied
         Some(plan) => plan,
         // Or was seen at work.
         None => {
-            let mut plan = plan_from(system, kind, service.clone(), first.clone(), request)?;
+            let mut plan = target.plan_from(first.clone())?;
             if !plan.does_as(shown) {
                 return Ok(Applied::NotAsShown {
                     now: Box::new(plan),
@@ -190,27 +195,16 @@ fn forget_edited(system: &System, begun: &mut Change, cause: &Error) {
     }
 }
 
-/// The service, where exactly this is applied to it, and all files are so.
+/// Whether exactly this is applied, and all files are so.
 ///
 /// # Errors
 /// [`Error::StaysAlready`], [`Error::Waits`], [`Error::Interrupted`], [`Error::Drifted`].
-fn is_applied(system: &System, request: &Request) -> Result<Option<String>, Error> {
-    let (_, service) = kind_of(system, &request.word)?;
-    let store = Store::to_read(system)?;
-    let is_applied = is_applied_to(system, &store, &service, request)?;
-    Ok(is_applied.then_some(service))
-}
-
-fn is_applied_to(
-    system: &System,
-    store: &Store,
-    service: &str,
-    request: &Request,
-) -> Result<bool, Error> {
-    let Some(record) = store.load(service)? else {
+fn is_applied(target: &Target, store: &Store) -> Result<bool, Error> {
+    let (system, request) = (target.system, target.request);
+    let service = target.service.clone();
+    let Some(record) = store.load(&service)? else {
         return Ok(false);
     };
-    let service = service.to_owned();
     let change = &record.change;
     let is_more =
         !amend::new_of(&request.settings, change).is_empty() || !request.dropped.is_empty();

@@ -4,7 +4,7 @@ use refit_knobs::{Setting, Settings};
 
 use crate::kind::Kind;
 use crate::kinds::kind_named;
-use crate::plan::plan;
+use crate::plan::Target;
 use crate::record::now;
 use crate::revert::service_with_record;
 use crate::store::Store;
@@ -51,7 +51,7 @@ pub fn drop_settings(system: &System, word: &str, words: &[String]) -> Result<Dr
         no_evidence: false,
         health: None,
     };
-    let shown = plan(system, &request)?;
+    let shown = Target::find(system, &request)?.plan()?;
     match apply(system, &request, &shown)? {
         Applied::Done { record, .. } => Ok(Dropped::Some(Box::new(record.change), dropped)),
         Applied::NotAsShown { now } => Err(Error::NotAsPlanned {

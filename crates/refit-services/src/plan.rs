@@ -51,21 +51,58 @@ impl Request {
     }
 }
 
-/// What applying these settings to a service would do. Nothing is changed.
-///
-/// # Errors
-/// Where it cannot be done: [`Error`] says why.
-pub fn plan(system: &System, request: &Request) -> Result<Plan, Error> {
-    let (kind, service) = kind_of(system, &request.word)?;
-    let first = Store::to_read(system)?.load(&service)?;
-    plan_from(system, kind, service, first, request)
+/// A service that was found, and what is asked for it.
+pub struct Target<'a> {
+    /// Where it is.
+    pub system: &'a System,
+    /// Its kind.
+    pub kind: &'static dyn Kind,
+    /// Its full name.
+    pub service: String,
+    /// What is asked for.
+    pub request: &'a Request,
 }
 
-/// The same for whoever has read the record of the service's change.
-///
-/// # Errors
-/// As [`plan`].
-pub fn plan_from(
+impl<'a> Target<'a> {
+    /// The service that a request means.
+    ///
+    /// # Errors
+    /// [`Error::UnknownService`].
+    pub fn find(system: &'a System, request: &'a Request) -> Result<Target<'a>, Error> {
+        let (kind, service) = kind_of(system, &request.word)?;
+        Ok(Target {
+            system,
+            kind,
+            service,
+            request,
+        })
+    }
+
+    /// What is asked for, as a plan from the change that is there.
+    ///
+    /// # Errors
+    /// As [`Target::plan_from`].
+    pub fn plan(&self) -> Result<Plan, Error> {
+        let first = Store::to_read(self.system)?.load(&self.service)?;
+        self.plan_from(first)
+    }
+
+    /// What applying the settings to the service, which has this change, would do. Nothing is changed.
+    ///
+    /// # Errors
+    /// Where it cannot be done: [`Error`] says why.
+    pub fn plan_from(&self, first: Option<Record>) -> Result<Plan, Error> {
+        plan(
+            self.system,
+            self.kind,
+            self.service.clone(),
+            first,
+            self.request,
+        )
+    }
+}
+
+fn plan(
     system: &System,
     kind: &'static dyn Kind,
     service: String,
