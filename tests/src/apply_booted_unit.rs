@@ -15,6 +15,10 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(300),
+    test!(variables_are_read_as_systemd_reads_them)
+        .alone()
+        .when_named()
+        .limit_seconds(300),
     test!(etckeeper_commits_what_refit_changed)
         .alone()
         .when_named()
@@ -233,5 +237,85 @@ fn etckeeper_commits_what_refit_changed(env: &TestEnv) -> Outcome {
     inside(env, 0, &["refit", "revert", "cron"]);
     let end = "cd /etc && sed -i /^AVOID_DAILY_AUTOCOMMITS=1/d etckeeper/etckeeper.conf && etckeeper uninit -f";
     inside(env, 0, &["sh", "-c", end]);
+    Outcome::Pass
+}
+
+/// Lines of a unit and of its drop-ins. A change of each of the variables is planned: it would be refused where systemd has
+/// another value than refit read.
+const ODD: &str = r#"
+mkdir -p /etc/systemd/system/odd@.service.d /etc/systemd/system/odd-.service.d
+cd /etc/systemd/system
+cat >odd@.service <<'END'
+[Service]
+ExecStart=/bin/true
+Environment=A=1 "B=two words" 'C=it"s' D="a b"c
+Environment=E=a\x20b F=%n G=%% H= I=a\\b \
+# a comment within
+  J=é K=$X L=a;b
+Environment=A=2 "M=\"q\" `x` \\$"
+END
+cat >odd@.service.d/10-one.conf <<'END'
+[Service]
+Environment=N=%i-%p "O='single'"
+END
+cat >odd@.service.d/20-two.conf <<'END'
+[Service]
+Environment=
+Environment=A=3 P=%j-%J-%P-%I-%f-%t "Q=a=b" B=again R=%v
+END
+cat >other.service <<'END'
+[Service]
+ExecStart=/bin/sleep 1000
+Environment=A=1
+END
+systemctl daemon-reload
+systemctl start other # one that does not run is read anew
+"#;
+
+/// Its prefix and its instance have escapes.
+const UNIT: &str = "odd@x-a\\x2db.service";
+
+fn variables_are_read_as_systemd_reads_them(env: &TestEnv) -> Outcome {
+    up(env);
+    let before = files(env);
+    inside(env, 0, &["sh", "-c", ODD]);
+    let plan = |unit: &str| {
+        let words = [
+            "x", "refit", "plan", unit, "env.A=9", "env.B=9", "env.N=9", "env.P=9", "env.Q=9",
+        ];
+        booted(env, &words)
+    };
+    let names = |unit: &str| inside(env, 0, &["systemctl", "show", "-p", "Environment", unit]);
+    let mut compared = 0;
+    for take_out in ["20-two.conf", "10-one.conf", "none"] {
+        let output = plan(UNIT);
+        expect_code(&output, 0);
+        let shown = names(UNIT);
+        compared += shown.matches('=').count();
+        // Each name, whatever its line is.
+        let letters = 'A'..='R';
+        let all: Vec<String> = letters.map(|name| format!("env.{name}=9")).collect();
+        let mut words = vec!["x", "refit", "plan", UNIT];
+        words.extend(all.iter().map(String::as_str));
+        expect_code(&booted(env, &words), 0);
+        let remove =
+            format!("rm -f /etc/systemd/system/odd@.service.d/{take_out}; systemctl daemon-reload");
+        inside(env, 0, &["sh", "-c", &remove]);
+    }
+    assert!(compared > 20, "{compared}");
+    // Another value that systemd did not read, with the time that it knows: nothing tells but the comparison.
+    let edit = "cd /etc/systemd/system; touch -r other.service time; sed -i s/A=1/A=2/ other.service; \
+                touch -r time other.service; rm time";
+    inside(env, 0, &["sh", "-c", edit]);
+    let refused = booted(env, &["x", "refit", "plan", "other", "env.A=9"]);
+    expect_message(&refused, 2, "systemd has A=`1` and refit read `2`");
+    // One that it knows of is loaded by the change, which says so.
+    inside(env, 0, &["touch", "/etc/systemd/system/other.service"]);
+    let told = inside(env, 0, &["refit", "plan", "other", "env.A=9"]);
+    assert!(told.contains("takes these edits up too"), "{told}");
+    let remove = "systemctl stop other; cd /etc/systemd/system; rm -r odd@.service.d odd-.service.d odd@.service other.service; \
+                  systemctl daemon-reload";
+    inside(env, 0, &["sh", "-c", remove]);
+    expect_same_files(env, &before);
     Outcome::Pass
 }

@@ -46,7 +46,7 @@ pub fn settings_of(change: &Change) -> Result<Settings, Error> {
     let words = change.settings.iter().map(Into::into);
     Settings::parse(words).map_err(|cause| Error::OldSettings {
         service: change.service.clone(),
-        cause,
+        cause: Box::new(cause),
     })
 }
 

@@ -192,6 +192,15 @@ pub enum Error {
         word: String,
         settings: String,
     },
+    #[error(
+        "{service}: systemd has {name}=`{loaded}` and refit read `{read}` in the unit's files, so that what stays beside it is not known\n  see: systemctl show -p Environment {service}; systemctl cat {service}"
+    )]
+    ReadOtherwise {
+        service: String,
+        name: String,
+        read: String,
+        loaded: String,
+    },
     #[error("{service}: its `{setting}` is of the same index, and goes with it: name it too")]
     SameIndex { service: String, setting: String },
     #[error(
@@ -203,7 +212,7 @@ pub enum Error {
     )]
     OldSettings {
         service: String,
-        cause: refit_knobs::SettingError,
+        cause: Box<refit_knobs::SettingError>,
     },
     #[error(
         "a change of {service} was interrupted\n  take back what it did: refit revert {service}"

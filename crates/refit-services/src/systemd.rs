@@ -25,6 +25,8 @@ pub struct Unit {
     pub drop_ins: Vec<String>,
     /// `yes` or `no`.
     pub needs_reload: String,
+    /// Its `Environment=`, as `systemctl show` prints it.
+    pub environment: String,
     /// What its files say; nothing where only its state was asked.
     pub declared: files::Unit,
 }
@@ -200,7 +202,7 @@ pub fn comment(text: &str) -> String {
 /// [`Error::Command`].
 pub fn show(name: &str) -> Result<Unit, Error> {
     let asked = "-pActiveState -pSubState -pMainPID -pControlGroup -pFragmentPath -pDropInPaths \
-                 -pNeedDaemonReload";
+                 -pNeedDaemonReload -pEnvironment";
     let mut words = vec!["show"];
     words.extend(asked.split(' '));
     words.push(name);
@@ -216,6 +218,7 @@ pub fn show(name: &str) -> Result<Unit, Error> {
             .map(str::to_owned)
             .collect(),
         needs_reload: shown("NeedDaemonReload"),
+        environment: shown("Environment"),
         ..Unit::default()
     })
 }

@@ -134,11 +134,15 @@ impl Unit {
             .unwrap_or_else(|| "/".to_owned())
     }
 
-    /// A word with the specifiers that name the unit replaced.
+    /// A word with the specifiers replaced that name the unit, or a directory of the system's services (systemd.unit(5)).
+    /// Others stay.
     #[must_use]
     pub fn specified(&self, word: &str) -> String {
-        // %I is %i with its escapes undone: `-` stands for `/` there.
-        let unescaped = self.instance().replace('-', "/").replace("\\x2d", "-");
+        let last = self.family().rsplit('-').next().unwrap_or_default();
+        let file = match self.instance() {
+            "" => self.family(),
+            instance => instance,
+        };
         let mut text = String::new();
         let mut letters = word.chars();
         while let Some(letter) = letters.next() {
@@ -148,10 +152,19 @@ impl Unit {
             }
             match letters.next() {
                 Some('i') => text += self.instance(),
-                Some('I') => text += &unescaped,
-                Some('p' | 'P') => text += self.family(),
+                Some('I') => text += &unescaped(self.instance()),
+                Some('p') => text += self.family(),
+                Some('P') => text += &unescaped(self.family()),
+                Some('j') => text += last,
+                Some('J') => text += &unescaped(last),
+                Some('f') => text += &format!("/{}", unescaped(file)),
                 Some('N') => text += self.name(),
                 Some('n') => text += &self.files.name,
+                Some('t') => text += "/run",
+                Some('S') => text += "/var/lib",
+                Some('C') => text += "/var/cache",
+                Some('L') => text += "/var/log",
+                Some('E') => text += "/etc",
                 Some('%') => text.push('%'),
                 Some(other) => text.extend(['%', other]),
                 None => text.push('%'),
@@ -159,6 +172,28 @@ impl Unit {
         }
         text
     }
+}
+
+/// A name without its escapes: `-` is `/`, and `\xNN` is a byte (systemd-escape(1)).
+fn unescaped(name: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = name;
+    while let Some(first) = rest.bytes().next() {
+        let hex = rest.strip_prefix("\\x").and_then(|hex| hex.get(..2));
+        if let Some(byte) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            bytes.push(byte);
+            rest = &rest[4..];
+            continue;
+        }
+        bytes.push(if first == b'-' { b'/' } else { first });
+        // Of a letter of several bytes none is `-` or a backslash.
+        rest = rest.get(1..).unwrap_or_else(|| {
+            let length = rest.chars().next().map_or(1, char::len_utf8);
+            bytes.extend(&rest.as_bytes()[1..length]);
+            &rest[length..]
+        });
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 mod filter;
 mod later;
 mod launcher;
+mod loaded;
 
 use std::fmt::Write;
 
@@ -84,6 +85,11 @@ impl Kind for SystemdUnit {
             unit.declared.variable(name)
         })?;
         let mut plan = Plan::new(service, self.name(), settings);
+        // With a change in it the unit is not as the one that is planned from.
+        if system.is_live() && system.looked_away_from().is_none() {
+            let note = loaded::compared(&unit, service, &environment.assignments)?;
+            plan.notes.extend(note);
+        }
         plan.change.trial = trial;
         plan.change.was_active = unit.is_active;
         let mut text = drop_in(service, &plan.change.settings, &environment.variables);
