@@ -16,7 +16,7 @@ use crate::{
 /// What is left of a change.
 pub enum Dropped {
     /// Nothing.
-    All(Reverted),
+    All(Box<Reverted>),
     /// This; and the settings that went.
     Some(Box<Change>, Settings),
 }
@@ -35,7 +35,7 @@ pub fn drop_settings(system: &System, word: &str, words: &[String]) -> Result<Dr
     let named = words.iter().map(|word| named(&all, &service, word));
     let dropped = Settings(named.collect::<Result<Vec<Setting>, Error>>()?);
     if all.0.iter().all(|setting| dropped.0.contains(setting)) {
-        return revert(system, word).map(Dropped::All);
+        return revert(system, word).map(|done| Dropped::All(Box::new(done)));
     }
     if kind_named(&record.change.kind).is_some_and(<dyn Kind>::is_beside) {
         let left = drop_indexes(system, &service, &dropped)?;
