@@ -71,15 +71,26 @@ fn they_export_what_their_maps_list_and_nothing_else(env: &TestEnv) -> Outcome {
             .collect();
         assert!(listed.len() > 10, "{listed:?}");
 
-        let symbols = stdout_of(env, &["nm", "-D", "--defined-only", &library]);
-        let exported: BTreeSet<&str> = symbols
-            .lines()
-            .filter_map(|line| line.split(' ').nth(2))
-            .map(|symbol| symbol.split('@').next().unwrap_or_default())
-            .collect();
+        let exported = exported_by(env, &library);
+        let exported: BTreeSet<&str> = exported.iter().map(String::as_str).collect();
         assert_eq!(exported, listed, "{directory}");
     }
     Outcome::Pass
+}
+
+fn exported_by(env: &TestEnv, library: &str) -> BTreeSet<String> {
+    let symbols = stdout_of(env, &["nm", "-D", "--defined-only", library]);
+    let names = symbols.lines().filter_map(|line| line.split(' ').nth(2));
+    let plain = names.map(|symbol| symbol.split('@').next().unwrap_or_default());
+    plain.map(str::to_owned).collect()
+}
+
+/// What the preloads answer in the place of libraries of the program.
+pub fn exported(env: &TestEnv) -> BTreeSet<String> {
+    let libraries = libraries(env).into_iter();
+    libraries
+        .flat_map(|(_, library)| exported_by(env, &library))
+        .collect()
 }
 
 /// `GLIBC_2.17`: its numbers.
