@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::apply::{DROP_IN, SETTINGS, listing, words};
 use crate::apply_postgresql::{self, ENVIRONMENT};
@@ -13,7 +13,9 @@ use crate::points::Points;
 use crate::runner::{Outcome, Test};
 use crate::sys::kill_point::{KillPoint, run_beside, run_to};
 use crate::test;
-use crate::test_env::{TestEnv, expect_code, expect_message, expect_printed};
+use crate::test_env::{
+    TestEnv, described, expect_code, expect_message, expect_printed, refit_path,
+};
 use crate::{apply, apply_wrapper};
 
 pub const TESTS: &[Test] = &[
@@ -21,6 +23,8 @@ pub const TESTS: &[Test] = &[
     test!(an_edit_of_refits_lines_is_left_to_a_person),
     test!(one_conflict_keeps_all_files),
     test!(an_edit_at_any_moment_is_kept).limit_seconds(180),
+    test!(a_file_system_that_cannot_exchange_loses_one_moment).limit_seconds(180),
+    test!(killed_where_files_cannot_be_exchanged).limit_seconds(180),
     test!(killed_while_an_edit_is_kept).limit_seconds(180),
 ];
 
@@ -208,30 +212,51 @@ fn one_conflict_keeps_all_files(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
-/// Somebody puts another file in the place of the one that refit edits, before a call of refit's that changes files.
+const WRAPPED: Case = Case {
+    tree: apply_wrapper::tree,
+    apply: &apply_wrapper::IN_PLACE,
+    service: apply_wrapper::MOVED,
+    file: apply_wrapper::PLACE,
+};
+
+const UNIT: Case = Case {
+    tree: apply::tree,
+    apply: &["--yes", "a", SETTINGS[1]],
+    service: "a",
+    file: DROP_IN,
+};
+
 fn an_edit_at_any_moment_is_kept(env: &TestEnv) -> Outcome {
-    const WRAPPED: Case = Case {
-        tree: apply_wrapper::tree,
-        apply: &apply_wrapper::IN_PLACE,
-        service: apply_wrapper::MOVED,
-        file: apply_wrapper::PLACE,
-    };
-    const UNIT: Case = Case {
-        tree: apply::tree,
-        apply: &["--yes", "a", SETTINGS[1]],
-        service: "a",
-        file: DROP_IN,
-    };
+    edited_at_each_call(env, TestEnv::refit_command, 0);
+    Outcome::Pass
+}
+
+/// The moment is the one between the look at the file and its rename, of each verb that renames.
+fn a_file_system_that_cannot_exchange_loses_one_moment(env: &TestEnv) -> Outcome {
+    edited_at_each_call(env, without_exchange, 1);
+    Outcome::Pass
+}
+
+/// renameat2(2) has no flags, as where the file system does not know them.
+fn without_exchange(env: &TestEnv, words: &[&str]) -> Command {
+    let mut command = env.command(&env.program("without_exchange"));
+    command.arg(refit_path()).args(words);
+    command
+}
+
+/// Somebody puts another file in the place of the one that refit edits, before a call of refit's that changes files. It is
+/// lost at so many calls of a verb.
+fn edited_at_each_call(env: &TestEnv, refit: fn(&TestEnv, &[&str]) -> Command, lost_at: usize) {
     for case in [REDIS, CLUSTER, WRAPPED, UNIT] {
         for verb in ["apply", "revert"] {
             let begun = || {
                 let root = (case.tree)(env, "tree");
                 let apply = words("apply", &root, case.apply);
                 let mut command = if verb == "apply" {
-                    env.refit_command(&apply)
+                    refit(env, &apply)
                 } else {
                     expect_code(&env.refit(&apply), 0);
-                    env.refit_command(&words("revert", &root, &[case.service]))
+                    refit(env, &words("revert", &root, &[case.service]))
                 };
                 command.stdin(Stdio::null()).stdout(Stdio::null());
                 command.stderr(Stdio::null());
@@ -241,6 +266,7 @@ fn an_edit_at_any_moment_is_kept(env: &TestEnv) -> Outcome {
             let (calls, _) = run_to(&mut command, None).expect("it is traced");
             fs::remove_dir_all(&root).expect("the tree is ours");
             let (mut codes, points) = (BTreeMap::new(), Points::of(1..=calls));
+            let mut lost = Vec::new();
             for &call in &points.tried {
                 let (root, mut command) = begun();
                 let (path, new) = (Path::new(&root).join(case.file), env.path("new"));
@@ -257,24 +283,69 @@ fn an_edit_at_any_moment_is_kept(env: &TestEnv) -> Outcome {
                 };
                 // The directory of a file of refit's own may not be there yet.
                 let was_edited = !fs::exists(&new).expect("readable");
-                assert!(
-                    !was_edited || is_edited(),
-                    "{verb}, call {call}: the edit is lost"
-                );
                 *codes.entry((code, was_edited)).or_insert(0) += 1;
-                let _ = env.refit(&words("revert", &root, &[case.service]));
-                assert!(
-                    !was_edited || is_edited(),
-                    "{verb}, call {call}: lost by the next revert"
-                );
+                if was_edited && !is_edited() {
+                    lost.push(call);
+                } else {
+                    let mut revert = refit(env, &words("revert", &root, &[case.service]));
+                    revert.output().expect("it starts");
+                    assert!(
+                        !was_edited || is_edited(),
+                        "{verb}, call {call}: lost by the next revert"
+                    );
+                }
                 fs::remove_dir_all(&root).expect("the tree is ours");
             }
             println!(
-                "counted: {} {verb}: {points}; exit code, edited: {codes:?}",
+                "counted: {} {verb}: {points}; exit code, edited: {codes:?}; lost at {lost:?}",
                 case.service
+            );
+            assert!(
+                lost.len() <= lost_at,
+                "{verb}: the edit is lost at {lost:?}"
             );
             let edited = codes.keys().filter(|(_, was_edited)| *was_edited);
             assert!(edited.count() > 1, "{codes:?}");
+        }
+    }
+}
+
+/// What is done there is what is done elsewhere, and a kill leaves what the next revert takes back.
+fn killed_where_files_cannot_be_exchanged(env: &TestEnv) -> Outcome {
+    for case in [REDIS, UNIT] {
+        for verb in ["apply", "revert"] {
+            let reference = (case.tree)(env, "reference");
+            expect_code(&env.refit(&words("apply", &reference, case.apply)), 0);
+            let applied = fs::read(Path::new(&reference).join(case.file)).expect("there");
+            fs::remove_dir_all(&reference).expect("the tree is ours");
+            let run = |point| {
+                let root = (case.tree)(env, "tree");
+                let before = listing(&root);
+                let apply = words("apply", &root, case.apply);
+                let mut command = if verb == "apply" {
+                    without_exchange(env, &apply)
+                } else {
+                    let done = without_exchange(env, &apply).output().expect("it starts");
+                    expect_code(&done, 0);
+                    let file = fs::read(Path::new(&root).join(case.file)).expect("there");
+                    assert!(file == applied, "{} is another", case.file);
+                    without_exchange(env, &words("revert", &root, &[case.service]))
+                };
+                command.stdin(Stdio::null()).stdout(Stdio::null());
+                command.stderr(Stdio::null());
+                let (calls, _) = run_to(&mut command, point).expect("it is traced");
+                let mut revert = without_exchange(env, &words("revert", &root, &[case.service]));
+                let reverted = revert.output().expect("it starts");
+                let now = listing(&root);
+                assert_eq!(now, before, "{verb}, {point:?}: {}", described(&reverted));
+                fs::remove_dir_all(&root).expect("the tree is ours");
+                calls
+            };
+            let points = Points::of(KillPoint::around(run(None)));
+            for &point in &points.tried {
+                run(Some(point));
+            }
+            println!("counted: {} {verb}: kills: {points}", case.service);
         }
     }
     Outcome::Pass
