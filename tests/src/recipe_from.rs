@@ -146,7 +146,8 @@ fn a_redis_keeps_its_settings_and_loses_its_secrets(env: &TestEnv) -> Outcome {
     let question = "redis-cli -s socket config get maxmemory && redis-cli -s socket config get maxmemory-policy && \
                     redis-cli -s socket config get appendfsync && redis-cli -s socket config get databases && \
                     redis-cli -s socket config get port && redis-cli -s socket config get requirepass && \
-                    redis-cli -s socket role | head -n 1";
+                    redis-cli -s socket role | head -n 1 && \
+                    stat -c %u:%g /proc/$(redis-cli -s socket info server | tr -d '\\r' | sed -n 's/^process_id://p')";
     let answers = asked(env, "mine", "redis-aof", question);
     expect_texts(
         &answers,
@@ -154,6 +155,15 @@ fn a_redis_keeps_its_settings_and_loses_its_secrets(env: &TestEnv) -> Outcome {
             "maxmemory 128974848 maxmemory-policy allkeys-lru appendfsync everysec databases 5 port 0 requirepass master",
         ],
     );
+    // Which as root is an account that owns nothing else, as in the shipped recipe.
+    let account = answers.rsplit("master ").next().unwrap_or_default();
+    let uid: u32 = account
+        .split(':')
+        .next()
+        .and_then(|uid| uid.parse().ok())
+        .unwrap_or_else(|| panic!("no account in {answers}"));
+    println!("counted: the server's account: {account}");
+    assert!(![0, 65534].contains(&uid) || !env.as_root(), "{answers}");
     expect_untouched(&master);
     Outcome::Pass
 }
