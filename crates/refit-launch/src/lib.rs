@@ -37,7 +37,7 @@ pub use prepare::{Prepared, prepare};
 pub use sys::answer::answer_within;
 pub use sys::ended::{End, Ended, Usage};
 pub use sys::first_signals::with_first_signals;
-pub use sys::fork::check_single_thread;
+pub use sys::fork::fork;
 pub use sys::interruption::{
     count_interruptions, doze, interrupting_signal, interruptions, on_interruption,
 };

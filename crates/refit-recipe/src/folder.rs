@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use refit_run::open_regular;
 use sha2::{Digest, Sha256};
 
 use crate::error::RecipeError;
@@ -127,11 +127,7 @@ impl Folder {
                 });
             }
             let mut bytes = Vec::new();
-            // What has become a pipe since is not waited for.
-            fs::File::options()
-                .read(true)
-                .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-                .open(&path)
+            open_regular(&path)
                 .and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes))
                 .map_err(failed)?;
             self.files.push(FolderFile {

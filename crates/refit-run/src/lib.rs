@@ -57,7 +57,7 @@ pub use refit_knobs::{AllocatorKind, Explanation};
 // launched, and what is read of it.
 pub use refit_launch::{
     End, Ended, LaunchError, Options, Prepared, Running, StartError, Usage, allocator,
-    allocator_options, answer_within, arch, check_single_thread, count_interruptions, disk, doze,
+    allocator_options, answer_within, arch, count_interruptions, disk, doze, fork,
     interrupting_signal, interruptions, namespaces, on_interruption, prepare, seccomp,
     with_first_signals, zone,
 };
@@ -76,5 +76,5 @@ pub use refit_session::heap::{
 };
 pub use refit_session::{
     Calls, DirectoryReport, EventRing, ExecutableReport, LAUNCHER, OPENING, Trace,
-    UnreachedProgram, grouped, is_tmpfs, names::OwnName, open_own, printable,
+    UnreachedProgram, grouped, is_tmpfs, names::OwnName, open_own, open_regular, printable,
 };

@@ -5,9 +5,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use libc::c_int;
-use refit_run::check_single_thread;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{PidfdFlags, getpid, pidfd_open};
+use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open, set_parent_process_death_signal};
 
 /// The exit code of a process of refit's after a panic.
 const PANICKED: i32 = 101;
@@ -70,27 +69,20 @@ fn code(status: c_int) -> i32 {
 /// # Errors
 /// This process has other threads, or no process is free.
 pub fn fork(work: impl FnOnce() -> i32) -> io::Result<Child> {
-    check_single_thread()?;
     let parent = pidfd_open(getpid(), PidfdFlags::empty())?;
-    // SAFETY: there is one thread, so the child finds no lock that another thread
-    // holds. It never returns from here.
-    match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
-        0 => {
-            // SAFETY: takes a number.
-            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-            if has_ended(&parent) {
-                // SAFETY: ends the process, as the kernel would have done.
-                unsafe { libc::_exit(PANICKED) }
-            }
-            drop(parent);
-            // A panic must not unwind into what belongs to the parent.
-            let code = catch_unwind(AssertUnwindSafe(work)).unwrap_or(PANICKED);
-            // SAFETY: ends the process, without the exit handlers of the parent.
-            unsafe { libc::_exit(code) }
+    let forked = refit_run::fork(|| {
+        let told = set_parent_process_death_signal(Some(Signal::KILL));
+        if told.is_err() || has_ended(&parent) {
+            return PANICKED;
         }
-        pid => Ok(Child { pid, status: None }),
-    }
+        drop(parent);
+        // A panic must not unwind into what belongs to the parent.
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or(PANICKED)
+    })?;
+    Ok(Child {
+        pid: forked.pid.as_raw_nonzero().get(),
+        status: None,
+    })
 }
 
 /// Whether the process ended before the kernel was told to kill this one with it

@@ -4,11 +4,10 @@
 //! A profile may come from anywhere, so nothing in it is believed before it is checked.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
+use refit_session::open_regular;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 
@@ -61,16 +60,10 @@ pub enum ProfileProblem {
 /// # Errors
 /// What is wrong with the file.
 pub fn read(path: &Path) -> Result<Vec<u64>, ProfileProblem> {
-    // A pipe is refused, and not waited for.
-    let file = File::options()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path)
-        .map_err(ProfileProblem::Unreadable)?;
-    let meta = file.metadata().map_err(ProfileProblem::Unreadable)?;
-    if !meta.is_file() {
-        return Err(ProfileProblem::NotAFile);
-    }
+    let file = open_regular(path).map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput => ProfileProblem::NotAFile,
+        _ => ProfileProblem::Unreadable(error),
+    })?;
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
@@ -149,6 +142,8 @@ impl Visitor<'_> for LatencyVisitor {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
     use crate::disk::quantiles::of_samples;
 

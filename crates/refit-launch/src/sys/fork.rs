@@ -34,7 +34,7 @@ struct OtherThreads(u64);
 ///
 /// # Errors
 /// It has other threads, or no /proc tells how many.
-pub fn check_single_thread() -> io::Result<()> {
+fn check_single_thread() -> io::Result<()> {
     // Two links, and one for each thread (fs/proc/base.c, proc_task_getattr).
     let links = std::fs::metadata("/proc/self/task")?.nlink();
     match links.saturating_sub(2) {
