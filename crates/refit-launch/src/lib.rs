@@ -39,7 +39,7 @@ pub use sys::ended::{End, Ended, Usage};
 pub use sys::first_signals::with_first_signals;
 pub use sys::fork::fork;
 pub use sys::interruption::{
-    count_interruptions, doze, interrupting_signal, interruptions, on_interruption,
+    count_interruptions, doze, interrupt, interrupting_signal, interruptions, on_interruption,
 };
 pub use sys::namespaces;
 pub use sys::running::Running;

@@ -57,7 +57,7 @@ pub use refit_knobs::{AllocatorKind, Explanation};
 // launched, and what is read of it.
 pub use refit_launch::{
     End, Ended, LaunchError, Options, Prepared, Running, StartError, Usage, allocator,
-    allocator_options, answer_within, arch, count_interruptions, disk, doze, fork,
+    allocator_options, answer_within, arch, count_interruptions, disk, doze, fork, interrupt,
     interrupting_signal, interruptions, namespaces, on_interruption, prepare, seccomp,
     with_first_signals, zone,
 };

@@ -58,6 +58,11 @@ pub fn count_interruptions() {
     block_signals();
 }
 
+/// Ends refit after the current step, as an interruption does; no signal is the reason.
+pub fn interrupt() {
+    INTERRUPTIONS.fetch_add(1, Ordering::Relaxed);
+}
+
 /// How many interruptions were noted. Takes no signal: one that a child has
 /// ended may be among those that wait.
 pub(super) fn noted() -> usize {

@@ -8,10 +8,10 @@ mod resume;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use refit_lab::{Subject, tune};
 use refit_recipe::remove_abandoned_instances;
-use refit_report::tuning;
+use refit_report::{shell_word, tuning};
 use refit_run::{interrupting_signal, on_interruption};
 use refit_session::remove_abandoned;
 
@@ -45,6 +45,8 @@ fn run(args: &TuneArgs) -> Result<u8> {
                 return Ok(0);
             }
             let (typed, request, record) = resume::resume(args, record)?;
+            // Before anything is measured that could not be recorded.
+            log.write_record(&record)?;
             then = Some(typed);
             (request, record, log)
         }
@@ -79,7 +81,10 @@ fn run(args: &TuneArgs) -> Result<u8> {
         }
     }
     print::result(&tuning(&record, &log.shown(), &print::style()))?;
-    stored?;
+    stored.map_err(|error| {
+        let log = shell_word(&log.shown());
+        anyhow!("{error:#}\n  make room there, then go on from what is recorded: refit tune --resume {log}")
+    })?;
     Ok(match interrupting_signal() {
         Some(signal) if record.interrupted => 128 + u8::try_from(signal).unwrap_or_default(),
         _ => code,

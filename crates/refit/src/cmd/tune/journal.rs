@@ -6,11 +6,13 @@ use anyhow::Result;
 use refit_lab::experiment::Experiment;
 use refit_lab::{Comparison, Journal, Progress, StepKind, Tuning};
 use refit_report::{proposed, step_ended};
+use refit_run::interrupt;
 
 use super::log::Log;
 use crate::cmd::progress::Bar;
 
-/// Writes into a log. What cannot be written does not end the tuning: it is reported at the end.
+/// Writes into a log. Where that cannot be written, the tuning ends as by an interruption: what is not recorded could not
+/// be gone on from, nor planned.
 pub struct FileJournal<'a> {
     log: &'a Log,
     bar: Bar<'a>,
@@ -41,8 +43,11 @@ impl<'a> FileJournal<'a> {
     }
 
     fn store(&mut self, written: Result<()>) {
-        if self.stored.is_ok() {
+        if self.stored.is_ok() && written.is_err() {
             self.stored = written;
+            self.bar
+                .say("the log cannot be written: the run under way is the last one");
+            interrupt();
         }
     }
 }
@@ -61,8 +66,8 @@ impl Progress for FileJournal<'_> {
     }
 
     fn pair_done(&mut self, comparison: &Comparison) {
-        // If it still fails at the end of the step, that is reported.
-        let _ = self.log.write(&self.file, comparison);
+        let written = self.log.write(&self.file, comparison);
+        self.store(written);
         self.bar.pair_done(comparison);
     }
 }
