@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use crate::error::{CrashError, io_error};
+use crate::error::{CrashError, io_error, unwritable};
 use crate::filesystem::unmount;
 use crate::fuse::{CONTROL, DISK, Disk, serve};
 use crate::isolated::pipe;
@@ -30,7 +30,7 @@ impl DiskServer {
         at: &Path,
         make: impl FnOnce() -> Result<D, CrashError>,
     ) -> Result<DiskServer, CrashError> {
-        fs::create_dir_all(at).map_err(io_error(format!("cannot make {}", at.display())))?;
+        fs::create_dir_all(at).map_err(unwritable(at))?;
         let (from, to) = pipe()?;
         let child = fork(|| {
             serve_io();

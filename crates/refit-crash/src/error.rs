@@ -1,7 +1,7 @@
 //! Why there is no verdict.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::record::RecordError;
 
@@ -25,6 +25,14 @@ pub enum CrashError {
         /// The system's error.
         error: io::Error,
     },
+    /// A file or directory of the records cannot be written.
+    #[error("cannot write {}: {error}\n  {NEXT}", path.display())]
+    Unwritable {
+        /// Its path.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
     /// A record cannot be used.
     #[error("{}: {error}", path.display())]
     Record {
@@ -36,6 +44,16 @@ pub enum CrashError {
     /// The whole message.
     #[error("{0}")]
     Refused(String),
+}
+
+/// What to do about records that cannot be written.
+pub(crate) const NEXT: &str =
+    "make room there, or name a new directory on another disk: --record DIR";
+
+/// For `map_err`: what of the records refit was about to write.
+pub(crate) fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> CrashError + use<> {
+    let path = path.to_owned();
+    |error| CrashError::Unwritable { path, error }
 }
 
 /// For `map_err`: what refit was about to do.

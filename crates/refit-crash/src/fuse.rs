@@ -261,7 +261,10 @@ impl<D: Disk> Filesystem for Served<D> {
         if ino == CONTROL_NODE {
             let text = self.disk.status();
             let from = usize::try_from(offset).unwrap_or(0).min(text.len());
-            return reply.data(&text.as_bytes()[from..]);
+            let rest = &text.as_bytes()[from..];
+            // More than was asked for is EIO (fs/fuse/dev.c: copy_out_args).
+            let most = usize::try_from(size).unwrap_or(usize::MAX);
+            return reply.data(&rest[..rest.len().min(most)]);
         }
         match self.read_disk(offset, size) {
             Ok(()) => reply.data(&self.buffer),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::acknowledgement::{Acknowledgement, Found, Loss};
 use crate::check::{Check, CheckedImage};
 use crate::disk_server::DiskServer;
-use crate::error::{CrashError, io_error};
+use crate::error::{CrashError, io_error, unwritable};
 use crate::filesystem::{Filesystem, unmount};
 use crate::image::{Cut, image};
 use crate::isolated::Isolated;
@@ -260,7 +260,7 @@ impl<'a> Inspector<'a> {
     }
 
     fn write_acknowledged(&self, time: u64) -> Result<(), CrashError> {
-        let failed = || io_error(format!("cannot write {}", self.acknowledged.display()));
+        let failed = || unwritable(&self.acknowledged);
         let mut to = BufWriter::new(File::create(&self.acknowledged).map_err(failed())?);
         let before = self.inspection.acknowledgements.iter();
         for one in before.filter(|one| one.at <= time) {

@@ -14,7 +14,7 @@ pub use format::{CHUNK, Entry, Kind, SECTOR};
 #[cfg(test)]
 pub(crate) use format::{ENTRY_HEADER, FILE_HEADER};
 pub use reader::{Record, RecordError};
-pub use writer::RecordWriter;
+pub use writer::{OVER_CAP, RecordWriter};
 
 /// The clock of all that is recorded: CLOCK_MONOTONIC in nanoseconds.
 #[must_use]

@@ -16,6 +16,9 @@ use writer_thread::WriterThread;
 /// are not delayed.
 pub type Latency = Vec<u64>;
 
+/// Between the length and the reason, in the status of a record that could not be continued.
+pub const FAILED: &str = " failed: ";
+
 /// A disk that is recorded.
 pub struct Recorder {
     writer: WriterThread,
@@ -124,13 +127,13 @@ impl Disk for Recorder {
         self.unless_failed(WriterThread::finish)
     }
 
-    /// The record's length in bytes; after a failure also `failed: …`.
+    /// The record's length in bytes; after a failure also [`FAILED`] and why.
     fn status(&mut self) -> String {
         // A failure is part of the text below.
         let _ = self.unless_failed(WriterThread::drain);
         let written = self.writer.written();
         match &self.failed {
-            Some(error) => format!("{written} failed: {error}"),
+            Some(error) => format!("{written}{FAILED}{error}"),
             None => written.to_string(),
         }
     }

@@ -8,13 +8,13 @@ use refit_knobs::Launch;
 use refit_run::disk;
 
 use crate::disk_server::DiskServer;
-use crate::error::{CrashError, io_error};
+use crate::error::{CrashError, NEXT, io_error, unwritable};
 use crate::filesystem::unmount;
 use crate::isolated::isolated;
 use crate::paths::Paths;
-use crate::record::RecordWriter;
+use crate::record::{OVER_CAP, RecordWriter};
 use crate::recorded_run::{self, RecordedRun};
-use crate::recorder::Recorder;
+use crate::recorder::{FAILED, Recorder};
 use crate::request::Request;
 use crate::sys::loopback::Access;
 
@@ -33,7 +33,7 @@ pub fn record(
     DirBuilder::new()
         .mode(0o700)
         .create(&directory)
-        .map_err(io_error(format!("cannot make {}", directory.display())))?;
+        .map_err(unwritable(&directory))?;
     let latency = match &launch.disk {
         // A journal's commit is two flushes, before and after its last block: one
         // sync call takes as long as disk= says.
@@ -44,36 +44,53 @@ pub fn record(
         None => Vec::new(),
     };
     let server = DiskServer::start(&paths.disk(), || {
-        let file =
-            File::create_new(paths.record(name)).map_err(io_error("cannot write the record"))?;
-        let content = tempfile::tempfile_in(&paths.directory)
-            .map_err(io_error("cannot store the disk's content"))?;
+        let record = paths.record(name);
+        let file = File::create_new(&record).map_err(unwritable(&record))?;
+        let content =
+            tempfile::tempfile_in(&paths.directory).map_err(unwritable(&paths.directory))?;
         RecordWriter::new(file, request.disk_bytes, request.record_cap)
             .and_then(|record| {
                 Recorder::new(content, record, request.disk_bytes, latency, request.seed)
             })
-            .map_err(io_error("cannot make the disk"))
+            .map_err(unwritable(&record))
     })?;
     let run = on_disk(request, launch, paths, &directory, &server);
     // Where the record failed, that is the cause of any other failure.
-    let status = server.status().unwrap_or_default();
-    if status.contains("failed") {
-        return Err(CrashError::Refused(format!(
-            "the record of {name} could not be continued ({status} bytes): at most {} are allowed\n  take a shorter run (--for), or a larger --record-size",
-            request.record_cap
-        )));
-    }
+    refuse_failed_record(request, &server, &paths.record(name))?;
     let run = run?;
-    server
-        .command("finish")
-        .map_err(io_error("cannot finish the record"))?;
+    let finished = server.command("finish");
+    refuse_failed_record(request, &server, &paths.record(name))?;
+    finished.map_err(io_error("cannot finish the record"))?;
     server
         .end()
         .map_err(io_error("cannot unmount the recorded disk"))?;
-    let failed = || io_error("cannot store what the run acknowledged");
-    let text = serde_json::to_vec(&run).map_err(|error| failed()(error.into()))?;
-    fs::write(directory.join("recorded_run.json"), text).map_err(failed())?;
+    let path = directory.join("recorded_run.json");
+    let text = serde_json::to_vec(&run).map_err(|error| unwritable(&path)(error.into()))?;
+    fs::write(&path, text).map_err(unwritable(&path))?;
     Ok(run)
+}
+
+/// The program only sees that its disk fails, and so does `finish`; the disk's status tells why.
+fn refuse_failed_record(
+    request: &Request,
+    server: &DiskServer,
+    record: &Path,
+) -> Result<(), CrashError> {
+    let status = server.status().unwrap_or_default();
+    let Some((written, why)) = status.split_once(FAILED) else {
+        return Ok(());
+    };
+    let next = match why {
+        OVER_CAP => format!(
+            "at most {} are allowed: take a shorter run (--for), or a larger --record-size",
+            request.record_cap
+        ),
+        _ => NEXT.to_owned(),
+    };
+    Err(CrashError::Refused(format!(
+        "cannot write {} after {written} bytes: {why}\n  {next}",
+        record.display()
+    )))
 }
 
 fn on_disk(

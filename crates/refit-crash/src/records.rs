@@ -2,7 +2,7 @@
 //! those that a killed refit left.
 
 use std::fs::{self, DirBuilder, File, Permissions};
-use std::io::{self, Write};
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use refit_run::OwnName;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::process::geteuid;
 
-use crate::error::{CrashError, io_error};
+use crate::error::{CrashError, io_error, unwritable};
 use crate::mode::State;
 use crate::report::CrashReport;
 
@@ -60,15 +60,14 @@ impl Records {
                 Path::new(PLACE).join(name)
             }
         };
-        let what = match named {
-            Some(path) => format!(
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => io_error(format!(
                 "--record {}: name a directory that does not exist yet",
                 path.display()
-            ),
-            None => format!("cannot make a directory in {PLACE}"),
-        };
-        let mut builder = DirBuilder::new();
-        builder.mode(0o700).create(&path).map_err(io_error(what))?;
+            ))(error),
+            _ => unwritable(&path)(error),
+        })?;
         let opened = fs::canonicalize(&path).and_then(|directory| {
             let lock = File::open(&directory)?;
             flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
@@ -95,11 +94,14 @@ impl Records {
     ///
     /// # Errors
     /// It is there already, or cannot be written.
-    pub fn write_report(&self, text: &str) -> io::Result<()> {
+    pub fn write_report(&self, text: &str) -> Result<(), CrashError> {
+        let path = self.directory.join(REPORT);
         let mut options = File::options();
         options.write(true).create_new(true).mode(0o600);
-        let mut file = options.open(self.directory.join(REPORT))?;
-        file.write_all(text.as_bytes())
+        options
+            .open(&path)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(unwritable(&path))
     }
 
     /// Keeps the directory where a state with a loss can be opened again, or where

@@ -6,7 +6,6 @@
 //! and its loop devices.
 
 use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use refit_knobs::{Class, Settings};
@@ -15,7 +14,7 @@ use refit_run::class_of;
 use refit_run::namespaces::own_network;
 
 use crate::cuts;
-use crate::error::{CrashError, io_error};
+use crate::error::{CrashError, io_error, unwritable};
 use crate::inspection::{self, Inspection};
 use crate::isolated::isolated;
 use crate::mode::{BoundRecord, Mode, RecordSummary, Role, State};
@@ -79,8 +78,7 @@ impl<'a, P: Progress> Trial<'a, P> {
             Some(mount) => mount.clone(),
             None => {
                 let mount = request.directory.join("mount");
-                fs::create_dir_all(&mount)
-                    .map_err(io_error(format!("cannot make {}", mount.display())))?;
+                fs::create_dir_all(&mount).map_err(unwritable(&mount))?;
                 mount
             }
         };
@@ -89,11 +87,10 @@ impl<'a, P: Progress> Trial<'a, P> {
             mount,
         };
         if let Program::Recipe(recipe) = &request.program {
-            let failed = |path: &Path| io_error(format!("cannot write {}", path.display()));
             let (folder, tmpfs) = (paths.recipe(), paths.tmpfs());
             let written = recipe.folder.write_for_services(&folder);
-            written.map_err(failed(&folder))?;
-            fs::create_dir(&tmpfs).map_err(failed(&tmpfs))?;
+            written.map_err(unwritable(&folder))?;
+            fs::create_dir(&tmpfs).map_err(unwritable(&tmpfs))?;
         }
         Ok(Trial {
             request,

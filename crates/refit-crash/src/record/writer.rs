@@ -1,7 +1,10 @@
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 
 use super::format::{CHUNK, ENTRY_HEADER, Entry, FILE_HEADER, Kind, MAGIC};
+
+/// The error of a record that would grow beyond its cap.
+pub const OVER_CAP: &str = "the record is full";
 
 /// Appends to a record.
 #[derive(Debug)]
@@ -96,7 +99,7 @@ impl RecordWriter {
         header[40..44].copy_from_slice(&sum.finalize().to_le_bytes());
         let more = (ENTRY_HEADER + stored.len()) as u64;
         if self.written + more > self.cap {
-            return Err(io::ErrorKind::StorageFull.into());
+            return Err(io::Error::new(ErrorKind::StorageFull, OVER_CAP));
         }
         self.to.write_all(&header)?;
         self.to.write_all(stored)?;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use refit_recipe::Instance;
 use refit_run::with_first_signals;
 
-use crate::error::{CrashError, io_error};
+use crate::error::{CrashError, io_error, unwritable};
 
 /// How often refit looks whether a process has ended.
 pub const TICK: Duration = Duration::from_millis(1);
@@ -135,7 +135,7 @@ impl Hooks<'_> {
 }
 
 fn create(path: &Path) -> Result<File, CrashError> {
-    File::create(path).map_err(io_error(format!("cannot write {}", path.display())))
+    File::create(path).map_err(unwritable(path))
 }
 
 /// The last lines of a file, for an error.

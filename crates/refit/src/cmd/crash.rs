@@ -76,9 +76,7 @@ fn run(args: &CrashArgs) -> Result<u8> {
     records.directory().clone_into(&mut request.directory);
     let report = crash(&request, &mut Steps { quiet: args.quiet })?;
     let text = serde_json::to_string_pretty(&report)? + "\n";
-    records
-        .write_report(&text)
-        .context("cannot write the report")?;
+    records.write_report(&text)?;
     if let Some(file) = json {
         file.write(text.as_bytes())?;
     }
