@@ -76,6 +76,19 @@ fn mariadb_finds_the_missing_index_and_is_only_read(env: &TestEnv) -> Outcome {
             secrets: &[TYPED, PASSWORD],
         },
     );
+    // Its accounts, asked for in a run: one is known by the user of the system, the other by a password of this run's own.
+    let check = env.path("shop/check.sh");
+    let text = fs::read_to_string(&check).expect("it was written");
+    let asked = "mariadb --defaults-file=\"$REFIT_DIR/my.cnf\" --user=copy -e 'SELECT 1' >/dev/null 2>&1 && exit 3\n\
+                 [ \"$(stat -c %a \"$REFIT_DIR/my.cnf\")\" = 600 ] || exit 4\n\
+                 [ \"$(sed -n 's/^password = //p' \"$REFIT_DIR/my.cnf\" | tr -d '\\n' | wc -c)\" = 32 ] || exit 5\n";
+    let (head, rest) = text.split_once("set -eu\n").expect("as all scripts");
+    fs::write(&check, format!("{head}set -eu\n{asked}{rest}"))
+        .expect("the test's directory is ours");
+    let base = base(env);
+    let args = ["recipes", "check", "./shop", "--yes", "--dir", &base];
+    let output = finish(&mut refit(env, &args));
+    expect_printed(&output, 0, "ok      shop: baseline: 3 statements");
     Outcome::Pass
 }
 

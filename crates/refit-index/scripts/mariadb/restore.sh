@@ -3,8 +3,14 @@
 set -eu
 . "$REFIT_RECIPE/server.sh"
 name=$(cat "$REFIT_RECIPE/database")
-client -e "CREATE DATABASE \`$name\`; CREATE USER copy@localhost; GRANT ALL ON \`$name\`.* TO copy@localhost;
-	GRANT RELOAD ON *.* TO copy@localhost"
+secret=$(sed -n 's/^password = //p' my.cnf)
+# Not as an argument, which every user could read in /proc.
+client <<END
+CREATE DATABASE \`$name\`;
+CREATE USER copy@localhost IDENTIFIED BY '$secret';
+GRANT ALL ON \`$name\`.* TO copy@localhost;
+GRANT RELOAD ON *.* TO copy@localhost;
+END
 printf '%s\n' "$name" >database
 gunzip -c "$REFIT_RECIPE/data.sql.gz" >copy.sql
 # A user who is not there cannot define anything.

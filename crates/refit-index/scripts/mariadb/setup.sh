@@ -5,6 +5,9 @@ set -eu
 umask 077
 . "$REFIT_RECIPE/server.sh"
 sed "s|@DIR@|$REFIT_DIR|; s|@USER@|$(id -un)|" "$REFIT_RECIPE/my.cnf" >my.cnf
+# The server knows one account by a user of the system (unix_socket), and that is the one that may do everything.
+secret=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+printf '\n[client-copy]\nuser = copy\npassword = %s\n' "$secret" >>my.cnf
 mariadb-install-db --defaults-file="$REFIT_DIR/my.cnf" --auth-root-authentication-method=socket \
 	--auth-root-socket-user="$(id -un)" --skip-test-db >setup.log 2>&1 || { cat setup.log >&2; exit 1; }
 # Nothing is measured yet: no syncs.
