@@ -161,7 +161,9 @@ pub fn apply(system: &System, request: &Request, shown: &Plan) -> Result<Applied
     let done = put_into_effect(system, kind, &plan, edits, &mut by);
     match done.and_then(|checks| staged_record.put().map(|()| checks).map_err(Error::from)) {
         Ok(checks) => {
-            tidy(system, &store, &record)?;
+            if plan.first.is_some() {
+                tidy(system, &store, &record);
+            }
             Ok(Applied::Done {
                 record: Box::new(record),
                 checks,
@@ -228,17 +230,18 @@ fn is_applied(target: &Target, store: &Store) -> Result<bool, Error> {
     Ok(!is_more)
 }
 
-/// Removes what only an earlier form of a change has: what was placed for it, and directories.
-pub fn tidy(system: &System, store: &Store, record: &Record) -> Result<(), Error> {
+/// Removes what only an earlier form of a change has: what was placed for it, and directories. What cannot be removed now
+/// goes when the change is taken back.
+pub fn tidy(system: &System, store: &Store, record: &Record) {
     let Record {
         change, superseded, ..
     } = record;
     let is_left = |file: &&LibraryFile| !change.placed().any(|new| new.path == file.path);
     for file in superseded.iter().filter(is_left) {
-        library::withdraw(system, store, &change.service, file)?;
+        let _ = library::withdraw(system, store, &change.service, file);
     }
     // Those with files stay.
-    remove_directories(system, change)
+    let _ = remove_directories(system, change);
 }
 
 /// What goes to its place.

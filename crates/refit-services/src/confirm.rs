@@ -91,7 +91,9 @@ pub fn confirm(system: &System, word: &str) -> Result<(String, bool), Error> {
         in_effect(kind, &kept.change)?;
     }
     staged_record.put()?;
-    tidy(system, &store, &kept)?;
+    if record.first.is_some() {
+        tidy(system, &store, &kept);
+    }
     Ok((service, true))
 }
 
