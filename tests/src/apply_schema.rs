@@ -455,7 +455,7 @@ fn killed_while_the_index_waits(env: &TestEnv) -> Outcome {
         let mut refit = begun(shop);
         wait_until("CREATE INDEX", || {
             let words = fs::read(format!("/proc/{}/cmdline", child_of(&refit)));
-            String::from_utf8_lossy(&words.unwrap_or_default()).contains("\0CREATE INDEX")
+            String::from_utf8_lossy(&words.unwrap_or_default()).contains("CREATE INDEX")
         });
         refit.kill().expect("ours");
         refit.wait().expect("ours");
