@@ -239,7 +239,8 @@ fn a_file_system_that_cannot_exchange_loses_one_moment(env: &TestEnv) -> Outcome
 
 /// renameat2(2) has no flags, as where the file system does not know them.
 fn without_exchange(env: &TestEnv, words: &[&str]) -> Command {
-    let mut command = env.command(&env.program("without_exchange"));
+    let mut command = env.command(&env.program("refuses"));
+    command.arg("exchange");
     command.arg(refit_path()).args(words);
     command
 }

@@ -43,6 +43,7 @@ pub const TESTS: &[Test] = &[
     test!(killed_while_a_unit_gets_more).limit_seconds(300),
     test!(killed_while_a_daemon_gets_more).limit_seconds(300),
     test!(killed_while_a_moved_command_gets_more).limit_seconds(300),
+    test!(killed_while_a_setting_of_redis_goes).limit_seconds(300),
 ];
 
 const APPLY: [&str; 4] = ["--yes", "a", SETTINGS[0], SETTINGS[1]];
@@ -261,7 +262,7 @@ fn killed_while_a_unit_gets_more(env: &TestEnv) -> Outcome {
         apply: &["--yes", "a", "thp=never", "env.WORD=2"],
         ..UNIT
     };
-    sweep_of_second(env, &subject, &APPLY)
+    sweep_of_second(env, "apply", &subject, &APPLY)
 }
 
 /// Another script takes the place of the first one.
@@ -270,7 +271,7 @@ fn killed_while_a_daemon_gets_more(env: &TestEnv) -> Outcome {
         apply: &["--yes", "postfix/cleanup", "env.OTHER=2"],
         ..POSTFIX_DAEMON
     };
-    sweep_of_second(env, &subject, &apply_postfix::ONE)
+    sweep_of_second(env, "apply", &subject, &apply_postfix::ONE)
 }
 
 fn killed_while_a_moved_command_gets_more(env: &TestEnv) -> Outcome {
@@ -278,5 +279,15 @@ fn killed_while_a_moved_command_gets_more(env: &TestEnv) -> Outcome {
         apply: &["--yes", apply_wrapper::IN_PLACE[1], "env.OTHER=2"],
         ..MOVED
     };
-    sweep_of_second(env, &subject, &apply_wrapper::IN_PLACE)
+    sweep_of_second(env, "apply", &subject, &apply_wrapper::IN_PLACE)
+}
+
+/// The file that redis.conf includes goes after the line that includes it: without it redis does not start.
+fn killed_while_a_setting_of_redis_goes(env: &TestEnv) -> Outcome {
+    let subject = Subject {
+        apply: &["redis-server@one", "conf.maxmemory"],
+        always: apply_redis::what_is_included_is_there,
+        ..REDIS
+    };
+    sweep_of_second(env, "revert", &subject, &apply_redis::APPLY)
 }

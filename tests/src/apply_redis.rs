@@ -25,6 +25,13 @@ pub const APPLY: [&str; 4] = [
     "conf.maxmemory=1gb",
 ];
 
+/// Fails where redis.conf includes refit's file and that is not there.
+pub fn what_is_included_is_there(root: &str) {
+    let config = fs::read_to_string(Path::new(root).join(CONFIG)).expect("the tree is ours");
+    let is_there = Path::new(root).join(OWN).exists();
+    assert!(is_there || !config.contains(OWN), "{config}");
+}
+
 /// A tree with an instance of redis; its path.
 pub fn tree(env: &TestEnv, name: &str) -> String {
     let root = crate::apply::tree(env, name);

@@ -241,10 +241,18 @@ fn a_program_that_cannot_start_leaves_no_guardian(env: &TestEnv) -> Outcome {
 /// Calls that nobody can receive would wait for ever.
 fn a_filter_around_refit_that_refuses_ioctls_is_reported(env: &TestEnv) -> Outcome {
     env.require_root();
-    let (around, program) = (env.program("without_ioctl"), env.program("static_fsync"));
+    let (around, program) = (env.program("refuses"), env.program("static_fsync"));
     let (json_file, file) = (env.path("report.json"), env.path("file"));
     let settings = ["--backend", "seccomp", "sync=off"];
-    let started = [&*around, &*refit_path(), "run", "--json", &json_file].map(str::to_owned);
+    let started = [
+        &*around,
+        "ioctl",
+        &*refit_path(),
+        "run",
+        "--json",
+        &json_file,
+    ]
+    .map(str::to_owned);
     let words = [&*program, &*file];
     let all: Vec<&str> = started
         .iter()

@@ -82,7 +82,8 @@ pub fn begin_at(plan: &mut Plan, first: Record) {
             edit.before.clone_from(&of_first.after);
         }
     }
-    let left = earlier.files.iter();
+    // As in a revert: a file that another one includes is there as long as that one.
+    let left = earlier.files.iter().rev();
     let left = left.filter(|edit| file_of(change, &edit.path).is_none());
     let back = left.map(|edit| FileEdit {
         path: edit.path.clone(),
@@ -111,12 +112,8 @@ pub fn both(first: &Change, more: Option<Evidence>, new: &Settings) -> Option<Ev
         evidence.effect = None;
         evidence
     };
-    let is_added = !new.is_empty();
     let earlier = first.evidence.clone();
-    let earlier = earlier.map(|one| match is_added {
-        true => of(first.settings.join(" "), one),
-        false => one,
-    });
+    let earlier = earlier.map(|one| of(first.settings.join(" "), one));
     let more = more.map(|one| of(new.to_string(), one));
     match (earlier, more) {
         (Some(earlier), Some(more)) => Some(Evidence {

@@ -128,8 +128,8 @@ fn plan(
     if let (Until::Reboot | Until::Confirmed(_), Some(why)) = (until, kind.only_reverted()) {
         return Err(Error::NotByItself { service, why });
     }
-    let in_etc = "it goes on from the change that is there, which lies in /etc";
-    let no_trial = earlier.map(|_| in_etc).or(kind.no_trial(settings));
+    let stays = "it goes on from the change that is there, which a reboot does not take back";
+    let no_trial = earlier.map(|_| stays).or(kind.no_trial(settings));
     let trial = match (until, no_trial) {
         (Until::Reboot, Some(why)) => return Err(Error::NoTrial { service, why }),
         (Until::Reboot | Until::Confirmed(_), None) => true,

@@ -148,7 +148,8 @@ pub struct StatusArgs {
 
 /// Take a change back: bytes, mode, owner, files and directories that were not there
 ///
-/// Exit codes: 0; 2 when there is none; 3 when a file was changed by somebody else
+/// Exit codes: 0; 1 when the service does not take up what is left without SETTINGS:
+/// these stay then; 2 when there is none; 3 when a file was changed by somebody else
 /// since: nothing is reverted then.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
