@@ -312,6 +312,12 @@ fn a_risk_is_accepted_by_gain_and_loss(env: &TestEnv) -> Outcome {
     let other = edited(env, &result, "other.json", |result| {
         result["recipe"]["packages"]["postgresql-15"] = json!("15.1-1");
     });
+    let major = edited(env, &result, "major.json", |result| {
+        let packages = result["recipe"]["packages"].as_object_mut();
+        let packages = packages.expect("some");
+        packages.remove("postgresql-15");
+        packages.insert("postgresql-14".to_owned(), json!("14.9-1"));
+    });
     let noisy = edited(env, &result, "noisy.json", |result| {
         let effects = result["confirmation"]["effects"].as_array_mut();
         let unjudged = effects.expect("some").iter_mut();
@@ -333,6 +339,10 @@ fn a_risk_is_accepted_by_gain_and_loss(env: &TestEnv) -> Outcome {
         (
             &other,
             "another version: postgresql-15: measured with 15.1-1, here is 15.2-1",
+        ),
+        (
+            &major,
+            "another version: postgresql-15: measured with postgresql-14 14.9-1, here is 15.2-1",
         ),
         (&noisy, "does not clear the noise floor"),
     ] {

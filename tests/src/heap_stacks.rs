@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::locations::source_dir;
 use crate::ran::{base, number};
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -12,6 +13,7 @@ pub const TESTS: &[Test] = &[
     test!(above_each_allocator_and_with_musl_a_leak_has_a_name),
     test!(functions_have_the_names_that_their_language_gives),
     test!(what_was_freed_before_or_after_a_fork_is_not_live),
+    test!(the_line_of_each_function_is_named_inlined_ones_too),
     test!(objects_without_names_or_unwind_tables_are_told),
     test!(a_flame_graph_and_folded_text_are_written),
     test!(an_unwind_table_without_an_end_holds_nobody_up),
@@ -29,7 +31,7 @@ fn paths<'a>(report: &'a Value, name: &str) -> &'a Value {
 
 fn has(path: &Value, function: &str) -> bool {
     let frames = path["frames"].as_array().expect("a list");
-    frames.iter().any(|frame| frame == function)
+    frames.iter().any(|frame| frame["function"] == function)
 }
 
 /// Live bytes of the paths through a function.
@@ -129,6 +131,78 @@ fn what_was_freed_before_or_after_a_fork_is_not_live(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
+/// The line of a test's program that has this text.
+fn line_of(program: &str, text: &str) -> u64 {
+    let source = source_dir().join("tests/programs").join(program);
+    let source = std::fs::read_to_string(source).expect("it was compiled");
+    let at = source.lines().position(|line| line.contains(text));
+    at.expect("it has that line") as u64 + 1
+}
+
+/// Function, line, whether it was inlined, the outermost first.
+fn lines_of(path: &Value) -> Vec<(String, Option<u64>, bool)> {
+    let frames = path["frames"].as_array().expect("a list").iter();
+    frames
+        .map(|frame| {
+            let file = frame["file"].as_str().unwrap_or("heap_lines.c");
+            assert!(file.ends_with("heap_lines.c"), "{file}");
+            let function = frame["function"].as_str().expect("a name");
+            let is_inlined = frame["is_inlined"].as_bool().unwrap_or(false);
+            (function.to_owned(), frame["line"].as_u64(), is_inlined)
+        })
+        .collect()
+}
+
+fn the_line_of_each_function_is_named_inlined_ones_too(env: &TestEnv) -> Outcome {
+    let program = env.program("heap_lines");
+    let wanted = ["main", "leak", "grab"].map(|function| {
+        let line = line_of("heap_lines.c", &format!("// line of {function}"));
+        (function.to_owned(), Some(line), function != "main")
+    });
+
+    // With what names its lines in itself, beside it, and nowhere.
+    let debug = env.path("heap_lines.debug");
+    let linked = env.path("heap_linked");
+    let stripped = env.path("heap_stripped");
+    let link = format!("--add-gnu-debuglink={debug}");
+    for words in [
+        &["objcopy", "--only-keep-debug", &program, &debug][..],
+        &["strip", "-o", &stripped, &program],
+        &["objcopy", &link, &stripped, &linked],
+    ] {
+        expect_code(&env.run(words), 0);
+    }
+    for (program, name) in [(&program, "heap_lines"), (&linked, "heap_linked")] {
+        let (output, report) = env.refit_json(&["run", "--heap", "--", program]);
+        expect_code(&output, 0);
+        let path = &paths(&report, name)["paths"][0];
+        assert_eq!(lines_of(path), wanted, "{name}");
+        let text = wanted.iter().rev().map(|(function, line, _)| {
+            format!("{function} (heap_lines.c:{})", line.expect("checked"))
+        });
+        let text = format!("100 % {}", text.collect::<Vec<_>>().join(" < "));
+        let told = described(&output);
+        assert!(told.contains(&text), "{text}: {told}");
+    }
+    let (output, report) = env.refit_json(&["run", "--heap", "--", &stripped]);
+    expect_code(&output, 0);
+    let path = &paths(&report, "heap_stripped")["paths"][0];
+    let lines = lines_of(path);
+    assert!(
+        lines.iter().all(|(_, line, _)| line.is_none()) && lines[0].0 != "main",
+        "{path:#}"
+    );
+    Outcome::Pass
+}
+
+/// Where heap_leak allocates, as it is told.
+fn block() -> String {
+    format!(
+        "block (heap_leak.c:{})",
+        line_of("heap_leak.c", "malloc(bytes)")
+    )
+}
+
 fn objects_without_names_or_unwind_tables_are_told(env: &TestEnv) -> Outcome {
     let program = env.program("heap_leak");
     let stripped = env.path("heap_stripped");
@@ -160,7 +234,7 @@ fn objects_without_names_or_unwind_tables_are_told(env: &TestEnv) -> Outcome {
         "{told}"
     );
     assert!(
-        told.contains("block < [heap_tableless cannot be unwound]"),
+        told.contains(&format!("{} < [heap_tableless cannot be unwound]", block())),
         "{told}"
     );
     Outcome::Pass
@@ -171,6 +245,7 @@ fn a_flame_graph_and_folded_text_are_written(env: &TestEnv) -> Outcome {
     for (name, wanted) in [
         ("f.svg", "<title>mostly: "),
         ("f.folded", "main;mostly;block "),
+        ("f.json", "\"name\": \"mostly\""),
     ] {
         let file = env.path(name);
         let args = [
@@ -188,7 +263,10 @@ fn a_flame_graph_and_folded_text_are_written(env: &TestEnv) -> Outcome {
         let text = std::fs::read_to_string(&file).expect("it was written");
         assert!(text.contains(wanted), "{text}");
         let told = described(&output);
-        assert!(told.contains("% block < mostly < main"), "{told}");
+        assert!(
+            told.contains(&format!("% {} < mostly (heap_leak.c:", block())),
+            "{told}"
+        );
     }
     let output = env.refit(&["run", "--heap-stacks", &env.path("g"), "--", "true"]);
     expect_code(&output, 125);

@@ -84,6 +84,7 @@ mod conformance_document;
 mod containers;
 mod counters;
 mod coverage;
+mod cpu_profile;
 mod crash;
 mod crash_acks;
 mod crash_outside;
@@ -311,6 +312,7 @@ const TABLE: &[&[Test]] = &[
     conformance_counts::TESTS,
     counters::TESTS,
     coverage::TESTS,
+    cpu_profile::TESTS,
     crash::TESTS,
     crash_acks::TESTS,
     crash_outside::TESTS,

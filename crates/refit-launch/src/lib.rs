@@ -34,7 +34,7 @@ pub use emulator::emulator;
 pub use error::LaunchError;
 pub use options::Options;
 pub use prepare::{Prepared, prepare};
-pub use sys::answer::answer_within;
+pub use sys::answer::{Asked, Worker, answer_within};
 pub use sys::ended::{End, Ended, Usage};
 pub use sys::first_signals::with_first_signals;
 pub use sys::fork::fork;

@@ -10,11 +10,11 @@ use rustix::fd::AsRawFd;
 use rustix::fs::{MemfdFlags, fstat, memfd_create};
 
 use crate::executable::ElfFacts;
-use crate::heap_paths::function_name::function_name;
 use crate::heap_paths::heap_paths;
 use crate::loaded::image::Image;
 use crate::loaded::memory::Memory;
 use crate::mappings::Mapping;
+use crate::stacks::function_name::function_name;
 
 fn file(bytes: &[u8]) -> File {
     let mut file = File::from(memfd_create("fuzz", MemfdFlags::CLOEXEC).unwrap());
@@ -81,7 +81,7 @@ fn objects_of_a_heap() {
                 assert!(path.frames.len() <= 258);
                 path.frames
                     .iter()
-                    .for_each(|frame| assert_eq!(printable(frame), *frame));
+                    .for_each(|frame| assert_eq!(printable(&frame.function), frame.function));
             }
         });
 }

@@ -1,22 +1,15 @@
-//! Who allocated what is live: the samples of a heap, unwound and named, outside of the program that took them.
-//!
-//! Stacks are unwound by the .eh_frame of the objects, which compilers write for all code: frame pointers are not needed. An object that was replaced or removed since, or that has no such section, ends a path, and is named.
+//! Who allocated what is live: the samples of a heap, with their stacks unwound and their functions named.
 
-pub(crate) mod function_name;
-mod object_file;
+use std::collections::BTreeMap;
+use std::path::Path;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use framehop::{FrameAddress, Unwinder};
-use refit_session::heap::{HeapSamples, Sample};
+use refit_session::heap::HeapSamples;
 use refit_session::printable;
 use serde::{Deserialize, Serialize};
 
-use crate::arch::{self, Cache, StackUnwinder};
-use object_file::ObjectFile;
+use crate::mappings::Mapping;
+use crate::stacks::{Frame, Gaps, MappedCode, Objects, ProcessCode, Registers};
 
-/// A stack deeper than this is cut off at its outer end.
-const MOST_FRAMES: usize = 256;
 /// refit's own, which every allocation goes through.
 const OWN_OBJECTS: &str = "librefit-heap";
 
@@ -24,9 +17,8 @@ const OWN_OBJECTS: &str = "librefit-heap";
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallPath {
-    /// Functions, the outermost first. One without a name is `object+0x…`; what ends a path before its start stands in
-    /// brackets.
-    pub frames: Vec<String>,
+    /// Functions, the outermost first.
+    pub frames: Vec<Frame>,
     /// Live bytes that it allocated, estimated.
     pub bytes: u64,
     /// Samples that this rests on.
@@ -70,15 +62,24 @@ impl HeapPaths {
 #[must_use]
 pub fn heap_paths(images: &[HeapSamples]) -> Vec<HeapPaths> {
     let mut all: BTreeMap<&str, Found> = BTreeMap::new();
+    let mut objects = Objects::new();
     for image in images
         .iter()
         .filter(|image| !image.samples.is_empty() || image.lost > 0)
     {
-        let mut process = Process::of(&image.objects);
+        let mut process = process(&image.objects, &mut objects);
         let found = all.entry(&image.executable).or_default();
         found.lost = found.lost.saturating_add(image.lost);
         for sample in &image.samples {
-            let frames = process.frames(sample, found);
+            let [instruction, stack, frame] = sample.registers;
+            let registers = Registers {
+                instruction,
+                stack,
+                frame,
+                link: 0,
+            };
+            let trace = process.trace(registers, &sample.stack, &objects);
+            let frames = objects.frames(&trace, Some(OWN_OBJECTS), &mut found.gaps);
             let (bytes, samples) = found.paths.entry(frames).or_default();
             *bytes += sample.bytes();
             *samples += 1;
@@ -92,12 +93,34 @@ pub fn heap_paths(images: &[HeapSamples]) -> Vec<HeapPaths> {
     all
 }
 
+/// The code of a process, from the lines of /proc/PID/maps that have it.
+fn process(maps: &[u8], objects: &mut Objects) -> ProcessCode {
+    let mut process = ProcessCode::new();
+    for line in maps.split(|byte| *byte == b'\n') {
+        if let (Some(mapping), Some(offset)) = (Mapping::parse(line), offset(line)) {
+            let code = MappedCode {
+                range: mapping.start..mapping.end,
+                offset,
+                inode: mapping.file.1,
+                path: mapping.name,
+            };
+            process.map(&code, Path::new("/"), objects);
+        }
+    }
+    process
+}
+
+/// The third field: where in the file the mapping begins.
+fn offset(line: &[u8]) -> Option<u64> {
+    let field = line.split(|byte| *byte == b' ').nth(2)?;
+    u64::from_str_radix(str::from_utf8(field).ok()?, 16).ok()
+}
+
 #[derive(Default)]
 struct Found {
-    paths: BTreeMap<Vec<String>, (f64, u64)>,
+    paths: BTreeMap<Vec<Frame>, (f64, u64)>,
     lost: u64,
-    not_unwound: BTreeSet<String>,
-    without_names: BTreeSet<String>,
+    gaps: Gaps,
 }
 
 impl Found {
@@ -115,97 +138,9 @@ impl Found {
             executable: printable(executable),
             paths,
             lost: self.lost,
-            not_unwound: self.not_unwound.into_iter().collect(),
-            without_names: self.without_names.into_iter().collect(),
+            not_unwound: self.gaps.not_unwound.into_iter().collect(),
+            without_names: self.gaps.without_names.into_iter().collect(),
         }
-    }
-}
-
-/// The objects of a process, for the unwinder.
-struct Process {
-    objects: Vec<ObjectFile>,
-    unwinder: StackUnwinder<Vec<u8>>,
-    cache: Cache,
-}
-
-impl Process {
-    fn of(maps: &[u8]) -> Process {
-        let mut budget = object_file::MOST_BYTES;
-        let mut objects: Vec<ObjectFile> = maps
-            .split(|byte| *byte == b'\n')
-            .filter_map(|line| ObjectFile::of_line(line, &mut budget))
-            .collect();
-        let mut unwinder = StackUnwinder::new();
-        for module in objects.iter_mut().filter_map(ObjectFile::take_module) {
-            unwinder.add_module(module);
-        }
-        Process {
-            objects,
-            unwinder,
-            cache: Cache::new(),
-        }
-    }
-
-    fn object(&self, address: u64) -> Option<&ObjectFile> {
-        self.objects
-            .iter()
-            .find(|object| object.range.contains(&address))
-    }
-
-    /// The functions of a sample, the outermost first.
-    fn frames(&mut self, sample: &Sample, found: &mut Found) -> Vec<String> {
-        let addresses = self.addresses(sample);
-        let mut frames = Vec::new();
-        let mut ending = addresses.1;
-        for address in addresses.0 {
-            let Some(object) = self.object(address) else {
-                ending = Some("[unknown code]".to_owned());
-                break;
-            };
-            if frames.is_empty() && object.name.starts_with(OWN_OBJECTS) {
-                continue;
-            }
-            let (function, is_named) = object.function(address);
-            if !is_named {
-                found.without_names.insert(object.name.clone());
-            }
-            frames.push(function);
-            if !object.is_unwound {
-                found.not_unwound.insert(object.name.clone());
-                ending = Some(format!("[{} cannot be unwound]", object.name));
-                break;
-            }
-        }
-        frames.extend(ending);
-        frames.reverse();
-        frames
-    }
-
-    /// Addresses of code, the innermost first, and why there are no more.
-    fn addresses(&mut self, sample: &Sample) -> (Vec<u64>, Option<String>) {
-        let [instruction, stack_pointer, _] = sample.registers;
-        let mut read = |address: u64| -> Result<u64, ()> {
-            let at =
-                usize::try_from(address.checked_sub(stack_pointer).ok_or(())?).map_err(|_| ())?;
-            let word = sample
-                .stack
-                .get(at..at.checked_add(8).ok_or(())?)
-                .ok_or(())?;
-            Ok(u64::from_ne_bytes(word.try_into().map_err(|_| ())?))
-        };
-        let registers = arch::registers(sample.registers);
-        let mut walk =
-            self.unwinder
-                .iter_frames(instruction, registers, &mut self.cache, &mut read);
-        let mut addresses = Vec::new();
-        while addresses.len() < MOST_FRAMES {
-            match walk.next() {
-                Ok(Some(frame)) => addresses.push(FrameAddress::address_for_lookup(frame)),
-                Ok(None) => return (addresses, None),
-                Err(_) => return (addresses, Some("[deeper]".to_owned())),
-            }
-        }
-        (addresses, Some("[deeper]".to_owned()))
     }
 }
 
@@ -214,6 +149,8 @@ mod tests {
     use std::fs::{self, File};
     use std::os::unix::fs::MetadataExt;
     use std::process::Command;
+
+    use refit_session::heap::Sample;
 
     use super::*;
 
@@ -256,8 +193,8 @@ mod tests {
     }
 
     fn paths(random: &mut Random, objects: &[u8], samples: usize) -> u64 {
-        let process = Process::of(objects);
-        let code: Vec<_> = process.objects.iter().map(|o| o.range.clone()).collect();
+        let process = process(objects, &mut Objects::new());
+        let code: Vec<_> = process.ranges().collect();
         let image = HeapSamples {
             objects: objects.to_vec(),
             samples: (0..samples).map(|_| sample(random, &code)).collect(),
@@ -307,9 +244,8 @@ mod tests {
             let path = path.display();
             let line = format!("{range} {permissions} {offset} {device} {inode} {path}");
             assert_eq!(paths(random, line.as_bytes(), 50), 50);
-            let object =
-                ObjectFile::of_line(line.as_bytes(), &mut good.len().try_into().unwrap()).unwrap();
-            unwound += usize::from(object.is_unwound);
+            let mut objects = Objects::new();
+            unwound += process(line.as_bytes(), &mut objects).unwound(&objects);
         }
         assert!(unwound > 0, "no broken file was unwound");
     }

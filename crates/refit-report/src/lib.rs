@@ -10,6 +10,7 @@ mod calls;
 #[cfg(test)]
 mod claims;
 mod coverage;
+mod cpu_profile;
 pub mod crash;
 pub mod demo;
 pub mod doctor;
@@ -43,6 +44,7 @@ mod run_summary;
 mod sentence;
 mod series;
 pub mod services;
+mod stacks;
 mod standing;
 mod svg;
 mod table;
@@ -55,16 +57,18 @@ pub mod watch;
 #[cfg(test)]
 mod sample;
 
+pub use crate::cpu_profile::cpu_profile;
 pub use crate::explanation::explanation;
 pub use crate::format::shell_word;
 pub use crate::formats::{FORMATS, MARKDOWN, ResultFormat};
-pub use crate::heap_paths::{flame_graph, folded};
+pub use crate::heap_paths::heap_profile;
 pub use crate::history::{Kept, history};
 pub use crate::page::Page;
 pub use crate::paint::Style;
 pub use crate::progress::{at_most, estimates};
 pub use crate::proof::{Compared, Proof};
 pub use crate::run_summary::{run_html, run_summary};
+pub use crate::stacks::{Profile, Stacks, Weight};
 pub use crate::terminal::terminal;
 pub use crate::tuning::{proposed, step_ended, tuning};
 

@@ -65,6 +65,7 @@ fn lines(report: &RunReport) -> Vec<String> {
         swapped(report, &mut lines);
     }
     time::lines(report, &mut lines);
+    crate::cpu_profile::lines(report, &mut lines);
     report
         .run
         .heap
@@ -400,6 +401,7 @@ mod tests {
                 .collect(),
             repetition: Repetition::default(),
             heap_paths: Vec::new(),
+            cpu: None,
             run: Run {
                 metrics: Metrics {
                     wall_ns: 1_460_000_000,

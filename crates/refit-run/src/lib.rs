@@ -62,11 +62,11 @@ pub use refit_launch::{
     with_first_signals, zone,
 };
 pub use refit_meter::{
-    Activity, CallPath, Caller, Directory, ElfFacts, HeapPaths, MEMORY_PARTS, MappedMemory,
-    MappingClass, Memory, MemoryPart, MemorySample, MemorySampler, OutsideSyncs, Pressure,
-    SharedPages, Testimony, TimeAccount, TreeUsage, Witness, Witnessed, descendants, fork_copies,
-    has_ended, huge_exposure, mapped_memory, memory_available, memory_sample, process_name, top_of,
-    tree_usage, uses_directory,
+    Activity, CallPath, Caller, CpuPath, CpuPaths, CpuProfile, Directory, ElfFacts, Frame,
+    HeapPaths, MEMORY_PARTS, MappedMemory, MappingClass, Memory, MemoryPart, MemorySample,
+    MemorySampler, OutsideSyncs, Pressure, SharedPages, Testimony, TimeAccount, TreeUsage, Witness,
+    Witnessed, descendants, fork_copies, has_ended, huge_exposure, mapped_memory, memory_available,
+    memory_sample, process_name, top_of, tree_usage, uses_directory,
 };
 #[cfg(feature = "schema")]
 pub use refit_session::calls_by_kind;

@@ -1,7 +1,7 @@
 //! What is known of a run when it has ended: one record, printed or as JSON.
 
 use refit_knobs::{AllocatorKind, Class, Disk, Launch, Setting, Settings};
-use refit_meter::HeapPaths;
+use refit_meter::{CpuProfile, HeapPaths};
 use serde::{Deserialize, Serialize};
 
 use crate::in_effect::InEffect;
@@ -34,6 +34,9 @@ pub struct RunReport {
     /// Who allocated what was live at the end, by executable: estimated from samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub heap_paths: Vec<HeapPaths>,
+    /// Where the program was on the processors (`--cpu`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuProfile>,
     /// The run itself.
     #[serde(flatten)]
     pub run: Run,

@@ -231,20 +231,45 @@ fn plan(
     Ok(plan)
 }
 
-/// Adds what was measured with another version of the service's packages.
+/// Adds what was measured with another version of the service's packages. One whose name holds its version, as
+/// postgresql-17 does, stands for those of the same name without.
 fn compare_versions(evidence: &mut Evidence, packages: &[Package]) {
     for Package { name, version } in packages {
         // dpkg's lists name the architecture of some.
         let name = name.split(':').next().unwrap_or(name);
-        if let Some(then) = evidence.packages.get(name)
-            && then != version
-        {
-            let differs = format!("{name}: measured with {then}, here is {version}");
-            evidence
-                .lacks
-                .push(format!("it was measured with another version: {differs}"));
-            evidence.differs.push(differs);
-        }
+        let is_same = |(other, _): &(&String, &String)| *other == name;
+        let is_kin = |(other, _): &(&String, &String)| unversioned(other) == unversioned(name);
+        let mut all = evidence.packages.iter();
+        let then = all
+            .find(is_same)
+            .or_else(|| evidence.packages.iter().find(is_kin));
+        let differs = |(other, then): &(&String, &String)| *other != name || *then != version;
+        let Some((other, then)) = then.filter(differs) else {
+            continue;
+        };
+        let then = if other == name {
+            then.clone()
+        } else {
+            format!("{other} {then}")
+        };
+        let differs = format!("{name}: measured with {then}, here is {version}");
+        evidence
+            .lacks
+            .push(format!("it was measured with another version: {differs}"));
+        evidence.differs.push(differs);
+    }
+}
+
+/// `postgresql` of `postgresql-17` and `postgresql-client-17`'s `postgresql-client`.
+fn unversioned(package: &str) -> &str {
+    let is_version = |end: &str| {
+        let mut bytes = end.bytes();
+        bytes.next().is_some_and(|first| first.is_ascii_digit())
+            && bytes.all(|byte| byte.is_ascii_digit() || byte == b'.')
+    };
+    match package.rsplit_once('-') {
+        Some((name, end)) if is_version(end) => name,
+        _ => package,
     }
 }
 

@@ -4,6 +4,8 @@ use framehop::x86_64::UnwindRegsX86_64;
 pub use framehop::x86_64::{CacheX86_64 as Cache, UnwinderX86_64 as StackUnwinder};
 use object::elf;
 
+use crate::stacks::Registers;
+
 /// Numbers of the relocations of this machine that hold an address of a symbol, in a slot of the linkage table, of the
 /// global offset table, and in data (psABI). With a slot of the first kind a function may be bound at its first call.
 pub const ADDRESS_RELOCATIONS: [u32; 3] = [
@@ -12,9 +14,24 @@ pub const ADDRESS_RELOCATIONS: [u32; 3] = [
     elf::R_X86_64_64,
 ];
 
-/// Registers of a function that called others: the instruction, the stack pointer and the frame pointer.
-pub fn registers([instruction, stack, frame]: [u64; 3]) -> UnwindRegsX86_64 {
-    UnwindRegsX86_64::new(instruction, stack, frame)
+/// For the unwinder.
+pub fn registers(of: Registers) -> UnwindRegsX86_64 {
+    UnwindRegsX86_64::new(of.instruction, of.stack, of.frame)
+}
+
+/// The registers that a sample of the kernel's has, as bits: rbp, rsp, rip (arch/x86/include/uapi/asm/perf_regs.h).
+pub const SAMPLED_REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
+
+/// Those, in the order of their bits.
+pub fn sampled(
+    [frame, stack, instruction]: [u64; SAMPLED_REGISTERS.count_ones() as usize],
+) -> Registers {
+    Registers {
+        instruction,
+        stack,
+        frame,
+        link: 0,
+    }
 }
 
 /// Calls about names of files that newer machines do not have.

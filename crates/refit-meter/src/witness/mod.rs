@@ -18,7 +18,6 @@ mod outside_syncs;
 mod reader;
 mod record;
 mod ring;
-mod shortage;
 mod sync_watch;
 mod sys;
 #[cfg(test)]

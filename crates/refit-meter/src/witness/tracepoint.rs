@@ -3,8 +3,8 @@
 use std::fs;
 use std::io;
 
-use super::shortage::shortage;
 use super::sys::Tracefs;
+use crate::perf::shortage::shortage;
 
 /// Which of a tracepoint's events are durable calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,10 @@ use refit_lab::{MemoryAnswer, MemoryCause, MemoryReason};
 use refit_run::CallPath;
 
 use super::note::{Note, note};
-use crate::format::{bytes, plural, shortened};
+use crate::format::{bytes, plural};
 use crate::memory_words;
 use crate::paint::Tone;
+use crate::stacks::call_chain;
 
 /// Terms, and functions of a path, that are shown.
 const MOST_TERMS: usize = 4;
@@ -159,12 +160,10 @@ fn differences(reason: &MemoryReason, baseline: &MemoryReason) -> String {
 /// The innermost function first.
 fn allocated_by(path: &CallPath, reason: &MemoryReason) -> String {
     let live = reason.terms.get("live").map_or(0, |size| *size);
-    let frames = path.frames.iter().rev().take(MOST_FUNCTIONS);
-    let frames: Vec<String> = frames.map(|name| shortened(name, 60)).collect();
     format!(
         "about {:.0} % of what is live was allocated by {}",
         (100.0 * path.bytes as f64 / live.max(1) as f64).min(100.0),
-        frames.join(" < ")
+        call_chain(&path.frames.iter().collect::<Vec<_>>(), MOST_FUNCTIONS)
     )
 }
 
@@ -199,6 +198,7 @@ mod tests {
     use super::*;
     use crate::sample;
     use refit_lab::GrowingCause;
+    use refit_run::Frame;
 
     const MIB: u64 = 1 << 20;
 
@@ -241,7 +241,12 @@ mod tests {
             share: 0.95,
         }]);
         leak.allocated_by = Some(CallPath {
-            frames: ["main", "b", "a"].map(str::to_owned).into(),
+            frames: ["main", "b", "a"]
+                .map(|function| Frame {
+                    function: function.to_owned(),
+                    ..Frame::default()
+                })
+                .into(),
             bytes: 37 * MIB,
             samples: 70,
         });

@@ -4,11 +4,14 @@ use refit_run::{Calls, ExecutableReport, Outcome, RunReport};
 
 use super::{lines, time};
 use crate::calls::{ALL, by_call, sum};
+use crate::cpu_profile::cpu_profile;
 use crate::format::{bytes, command_line, duration, grouped};
-use crate::html::elements::section;
+use crate::heap_paths::heap_profile;
+use crate::html::elements::{scrolled, section};
 use crate::html::grid::{facts, grid};
 use crate::html::page;
 use crate::markup::Markup;
+use crate::stacks::Profile;
 use crate::table::Column;
 
 /// The page.
@@ -40,6 +43,14 @@ fn sections(main: &mut Markup, report: &RunReport) {
         });
     });
     time::html(main, report);
+    if let Some(cpu) = &report.cpu {
+        flames(main, "Where it was on the processors", &cpu_profile(cpu));
+    }
+    flames(
+        main,
+        "Who allocated what is live at the end",
+        &heap_profile(&report.heap_paths),
+    );
     let seen = |executable: &&ExecutableReport| sum(&executable.calls, |calls| calls.seen) > 0;
     let mut busy: Vec<&ExecutableReport> = report.run.executables.iter().filter(seen).collect();
     let waited = |executable: &ExecutableReport| sum(&executable.calls, |calls| calls.waited_ns);
@@ -53,6 +64,21 @@ fn sections(main: &mut Markup, report: &RunReport) {
         directories(main, &busy);
     }
     section(main, "What it took", |section| took(section, report));
+}
+
+/// Each function as broad as what it and those that it called weigh, below those that called it.
+fn flames(main: &mut Markup, title: &str, profile: &Profile) {
+    if profile.is_empty() {
+        return;
+    }
+    section(main, title, |section| {
+        let text = "Each function is as broad as what it and the functions below it took; those that called it are above it. \
+                    What is narrower than 0.5 % is left out.";
+        section.leaf("p", &[], text);
+        scrolled(section, title, |region| {
+            region.classed("div", "flames", |all| profile.nested(all));
+        });
+    });
 }
 
 fn executables(section: &mut Markup, busy: &[&ExecutableReport]) {

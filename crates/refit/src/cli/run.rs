@@ -40,7 +40,7 @@ pub struct RunArgs {
     /// Print what the settings swap, cover and risk, and start nothing
     #[arg(
         long,
-        conflicts_with_all = ["quiet", "json", "html", "heap", "purge", "heap_stacks", "trace_sync", "input"],
+        conflicts_with_all = ["quiet", "json", "html", "heap", "purge", "heap_stacks", "cpu", "cpu_stacks", "trace_sync", "input"],
         help_heading = OUTPUT
     )]
     pub explain: bool,
@@ -67,10 +67,20 @@ pub struct RunArgs {
     #[arg(long, requires = "heap", help_heading = OUTPUT)]
     pub purge: bool,
 
-    /// Write who allocated what is live at the end to FILE, as a flame graph if it ends
-    /// with .svg, else as folded text (docs/memory.md)
+    /// Write who allocated what is live at the end to FILE: a flame graph if it ends with
+    /// .svg, for speedscope if it ends with .json, else folded text (docs/memory.md)
     #[arg(long, value_name = "FILE", requires = "heap", help_heading = OUTPUT)]
     pub heap_stacks: Option<PathBuf>,
+
+    /// Sample where the program is on the processors, each millisecond: functions with file
+    /// and line (docs/time.md)
+    #[arg(long, help_heading = OUTPUT)]
+    pub cpu: bool,
+
+    /// Write these samples to FILE: a flame graph if it ends with .svg, for speedscope if
+    /// it ends with .json, else folded text
+    #[arg(long, value_name = "FILE", requires = "cpu", help_heading = OUTPUT)]
+    pub cpu_stacks: Option<PathBuf>,
 
     /// Write each sync call to FILE as it is made, one JSON line each
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]

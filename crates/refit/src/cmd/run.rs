@@ -1,8 +1,9 @@
 //! `refit run`: run a command once, and report what happened.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -35,7 +36,8 @@ struct Plan {
     json: Option<ResultFile>,
     html: Option<ResultFile>,
     trace: Option<File>,
-    stacks: Option<ResultFile>,
+    heap_stacks: Option<ResultFile>,
+    cpu_stacks: Option<ResultFile>,
 }
 
 impl Plan {
@@ -82,34 +84,37 @@ fn plan(args: RunArgs) -> Result<Option<Plan>> {
             .collect();
         bail!("no command to run\n  write it after `--`: refit run {typed}-- COMMAND");
     }
-    if args.heap
-        && args.quiet
-        && args.json.is_none()
-        && args.html.is_none()
-        && args.heap_stacks.is_none()
-    {
-        bail!(
-            "--heap has nowhere to report\n  leave --quiet out, or add --json FILE or --heap-stacks FILE"
-        );
+    let is_silent = args.quiet && args.json.is_none() && args.html.is_none();
+    for (option, is_given, stacks) in [
+        ("--heap", args.heap, &args.heap_stacks),
+        ("--cpu", args.cpu, &args.cpu_stacks),
+    ] {
+        if is_given && is_silent && stacks.is_none() {
+            bail!(
+                "{option} has nowhere to report\n  leave --quiet out, or add --json FILE or {option}-stacks FILE"
+            );
+        }
     }
     refuse_stdout([
         ("--json", &args.json),
         ("--html", &args.html),
         ("--trace-sync", &args.trace_sync),
         ("--heap-stacks", &args.heap_stacks),
+        ("--cpu-stacks", &args.cpu_stacks),
     ])?;
     let json = args.json.as_deref().map(ResultFile::create).transpose();
     let html = args.html.as_deref().map(ResultFile::create).transpose();
     let trace = args.trace_sync.as_deref().map(stream).transpose();
-    let stacks = args.heap_stacks.as_deref();
-    let stacks = stacks.map(ResultFile::create).transpose();
+    let create = |path: &Option<PathBuf>| path.as_deref().map(ResultFile::create).transpose();
+    let (heap_stacks, cpu_stacks) = (create(&args.heap_stacks), create(&args.cpu_stacks));
     Ok(Some(Plan {
         args,
         settings,
         json: json.context("--json")?,
         html: html.context("--html")?,
         trace: trace.context("--trace-sync")?,
-        stacks: stacks.context("--heap-stacks")?,
+        heap_stacks: heap_stacks.context("--heap-stacks")?,
+        cpu_stacks: cpu_stacks.context("--cpu-stacks")?,
     }))
 }
 
@@ -121,7 +126,7 @@ fn read_from(path: &Path) -> Result<()> {
 
 fn start(mut plan: Plan) -> Result<ExitCode> {
     remove_abandoned();
-    let results = [&plan.json, &plan.html, &plan.stacks];
+    let results = [&plan.json, &plan.html, &plan.heap_stacks, &plan.cpu_stacks];
     let has_file = plan.trace.is_some() || results.iter().any(|file| file.is_some());
     let count = !plan.args.quiet || has_file;
     let options = Options {
@@ -147,6 +152,15 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
         .with_time_account();
     if plan.args.purge {
         watch = watch.with_purge();
+    }
+    if plan.args.cpu {
+        watch = match watch.with_cpu_profile() {
+            Ok(watch) => watch,
+            Err(why) => {
+                prepared.session.remove();
+                bail!("--cpu: there are no samples: {why}");
+            }
+        };
     }
     let event_ring = prepared.event_ring.as_ref();
     let mut trace = plan
@@ -231,6 +245,13 @@ fn heap_paths(watch: &Watch) -> Vec<HeapPaths> {
 fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended, before: Before) -> ! {
     let run = watch.finish(ended, &session);
     let heap_paths = heap_paths(&watch);
+    let cpu = match watch.cpu_profile() {
+        Some(Err(why)) => {
+            say(format_args!("--cpu: the samples cannot be read: {why}"));
+            None
+        }
+        sampled => sampled.and_then(Result::ok),
+    };
     watch.close_in_background();
     if run.survivors.is_empty() {
         session.remove();
@@ -253,6 +274,7 @@ fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended, before:
             .collect(),
         repetition: before.compare(&run),
         heap_paths,
+        cpu,
         run,
     };
     if let Some(file) = plan.json
@@ -266,13 +288,21 @@ fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended, before:
     {
         say(format_args!("--html: {error:#}"));
     }
-    if let (Some(file), Some(path)) = (plan.stacks, &plan.args.heap_stacks) {
-        let drawn = match path.extension() {
-            Some(extension) if extension == "svg" => refit_report::flame_graph(&shown.heap_paths),
-            _ => refit_report::folded(&shown.heap_paths),
-        };
-        if let Err(error) = file.write(drawn.as_bytes()) {
-            say(format_args!("--heap-stacks: {error:#}"));
+    let cpu = shown.cpu.as_ref().map(refit_report::cpu_profile);
+    for (option, file, path, profile) in [
+        (
+            "--heap-stacks",
+            plan.heap_stacks,
+            &plan.args.heap_stacks,
+            Some(refit_report::heap_profile(&shown.heap_paths)),
+        ),
+        ("--cpu-stacks", plan.cpu_stacks, &plan.args.cpu_stacks, cpu),
+    ] {
+        if let (Some(file), Some(path), Some(profile)) = (file, path, profile) {
+            let extension = path.extension().and_then(OsStr::to_str);
+            if let Err(error) = file.write(profile.file(extension).as_bytes()) {
+                say(format_args!("{option}: {error:#}"));
+            }
         }
     }
     if !plan.args.quiet {

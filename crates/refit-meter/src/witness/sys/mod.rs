@@ -1,31 +1,15 @@
-//! The raw system calls of the witness.
+//! The raw system calls of the witness that are not those of perf events.
 
-mod mapping;
-mod perf;
 mod tracefs;
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
-pub use mapping::Mapping;
-pub use perf::{close_in_background, losses, redirect, watch_processes, watch_tracepoint};
+use crate::perf::sys::owned;
+
 pub use tracefs::Tracefs;
-
-fn checked(result: libc::c_long) -> io::Result<RawFd> {
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    RawFd::try_from(result).map_err(io::Error::other)
-}
-
-/// Takes what a system call returned.
-fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
-    let fd = checked(result)?;
-    // SAFETY: the kernel just made it for us.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
 
 /// Opens a directory of a filesystem by its inode alone. The handle is that of
 /// most filesystems (linux/exportfs.h, FILEID_INO32_GEN); generation 0 stands

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 
-use super::{checked, owned};
+use crate::perf::sys::{checked, owned};
 
 /// linux/mount.h
 const FSCONFIG_CMD_CREATE: libc::c_uint = 6;

@@ -32,15 +32,25 @@ struct Attributes {
 
 const TYPE_SOFTWARE: u32 = 1;
 const TYPE_TRACEPOINT: u32 = 2;
+const COUNT_SW_CPU_CLOCK: u64 = 0;
 const COUNT_SW_DUMMY: u64 = 9;
 const SAMPLE_TID: u64 = 1 << 1;
 const SAMPLE_TIME: u64 = 1 << 2;
+const SAMPLE_CALLCHAIN: u64 = 1 << 5;
 const SAMPLE_RAW: u64 = 1 << 10;
+const SAMPLE_REGS_USER: u64 = 1 << 12;
+const SAMPLE_STACK_USER: u64 = 1 << 13;
 const FORMAT_LOST: u64 = 1 << 4;
+const DISABLED: u64 = 1 << 0;
+const INHERIT: u64 = 1 << 1;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HV: u64 = 1 << 6;
 const MMAP: u64 = 1 << 8;
 const COMM: u64 = 1 << 9;
+const ENABLE_ON_EXEC: u64 = 1 << 12;
 const TASK: u64 = 1 << 13;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
+const EXCLUDE_CALLCHAIN_USER: u64 = 1 << 22;
 const MMAP2: u64 = 1 << 23;
 const COMM_EXEC: u64 = 1 << 24;
 const USE_CLOCKID: u64 = 1 << 25;
@@ -53,8 +63,15 @@ const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 /// the number of lost records since refuse it (EINVAL).
 const READ_FORMATS: [u64; 2] = [FORMAT_LOST, 0];
 
-fn watch(processor: i32, more: Attributes) -> io::Result<OwnedFd> {
-    first_accepted(&READ_FORMATS, |format| open(processor, &more, format))
+/// All processes of a processor.
+const EVERYBODY: i32 = -1;
+/// This thread, and what inherits from it.
+const THIS_THREAD: i32 = 0;
+
+fn watch(process: i32, processor: i32, more: Attributes) -> io::Result<OwnedFd> {
+    first_accepted(&READ_FORMATS, |format| {
+        open(process, processor, &more, format)
+    })
 }
 
 fn first_accepted<T>(formats: &[u64], open: impl Fn(u64) -> io::Result<T>) -> io::Result<T> {
@@ -68,10 +85,10 @@ fn first_accepted<T>(formats: &[u64], open: impl Fn(u64) -> io::Result<T>) -> io
     Err(refused)
 }
 
-fn open(processor: i32, more: &Attributes, read_format: u64) -> io::Result<OwnedFd> {
+fn open(process: i32, processor: i32, more: &Attributes, read_format: u64) -> io::Result<OwnedFd> {
     let attributes = Attributes {
         size: size_of::<Attributes>() as u32,
-        sample_period: 1,
+        sample_period: more.sample_period.max(1),
         sample_type: more.sample_type | SAMPLE_TID | SAMPLE_TIME,
         read_format,
         flags: more.flags | SAMPLE_ID_ALL | USE_CLOCKID,
@@ -84,7 +101,7 @@ fn open(processor: i32, more: &Attributes, read_format: u64) -> io::Result<Owned
         libc::syscall(
             libc::SYS_perf_event_open,
             &raw const attributes,
-            -1,
+            process,
             processor,
             -1,
             FLAG_FD_CLOEXEC,
@@ -95,6 +112,7 @@ fn open(processor: i32, more: &Attributes, read_format: u64) -> io::Result<Owned
 /// Forks, execs, names, exits and executable mappings on a processor.
 pub fn watch_processes(processor: i32) -> io::Result<OwnedFd> {
     watch(
+        EVERYBODY,
         processor,
         Attributes {
             kind: TYPE_SOFTWARE,
@@ -108,11 +126,49 @@ pub fn watch_processes(processor: i32) -> io::Result<OwnedFd> {
 /// Every event of a tracepoint on a processor.
 pub fn watch_tracepoint(processor: i32, id: u16) -> io::Result<OwnedFd> {
     watch(
+        EVERYBODY,
         processor,
         Attributes {
             kind: TYPE_TRACEPOINT,
             config: id.into(),
             sample_type: SAMPLE_RAW,
+            ..Attributes::default()
+        },
+    )
+}
+
+/// What a sample of the time on a processor has.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessorTime {
+    /// Nanoseconds on the processor from one to the next.
+    pub period_ns: u64,
+    /// Registers of the program, as bits.
+    pub registers: u64,
+    /// Bytes of its stack at most.
+    pub stack_bytes: u32,
+    /// The kernel's part too, with its own call chain.
+    pub kernel: bool,
+}
+
+/// The time on a processor of what this thread starts from now on, from its first exec on, with forks, execs, exits
+/// and executable mappings. A thread or child that one of them starts is followed too.
+pub fn sample_processor_time(processor: i32, wanted: ProcessorTime) -> io::Result<OwnedFd> {
+    let (sampled, flags) = match wanted.kernel {
+        true => (SAMPLE_CALLCHAIN, EXCLUDE_CALLCHAIN_USER),
+        false => (0, EXCLUDE_KERNEL | EXCLUDE_HV),
+    };
+    let shape = DISABLED | INHERIT | ENABLE_ON_EXEC;
+    watch(
+        THIS_THREAD,
+        processor,
+        Attributes {
+            kind: TYPE_SOFTWARE,
+            config: COUNT_SW_CPU_CLOCK,
+            sample_period: wanted.period_ns,
+            sample_type: SAMPLE_REGS_USER | SAMPLE_STACK_USER | sampled,
+            sample_regs_user: wanted.registers,
+            sample_stack_user: wanted.stack_bytes,
+            flags: shape | flags | MMAP | MMAP2 | COMM | COMM_EXEC | TASK,
             ..Attributes::default()
         },
     )
@@ -243,7 +299,7 @@ mod tests {
             flags: TASK,
             ..Attributes::default()
         };
-        let event = first_accepted(&[UNKNOWN, 0], |format| open(0, &more, format));
+        let event = first_accepted(&[UNKNOWN, 0], |format| open(EVERYBODY, 0, &more, format));
         // Where perf events are not allowed there is nothing to try.
         if let Ok(event) = event {
             assert_eq!(losses(&event), None);

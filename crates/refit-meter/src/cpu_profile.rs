@@ -1,0 +1,343 @@
+//! What a program did on the processors: samples of its time there, with their stacks unwound and their functions named.
+//!
+//! By the kernel's clock of a task's time on a processor (perf_event_open(2), PERF_COUNT_SW_CPU_CLOCK), which every machine
+//! has, virtual ones too: one sample for each millisecond. Where the kernel lets this user see its own part, its functions
+//! are named as well.
+
+mod record;
+
+use std::collections::{BTreeMap, HashMap};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use refit_session::{now_ns, printable};
+use serde::{Deserialize, Serialize};
+
+use crate::arch::{SAMPLED_REGISTERS, sampled};
+use crate::perf::sys::{Mapping, ProcessorTime, sample_processor_time};
+use crate::perf::{processors, refused};
+use crate::stacks::{Frame, Gaps, KernelNames, MappedCode, Objects, ProcessCode, Trace};
+use record::{CpuSample, Record};
+
+/// The time from one sample of a task to its next.
+const PERIOD_NS: u64 = 1_000_000;
+/// Of the program's stack, for each sample. What is called from beyond is not known.
+const STACK_BYTES: u32 = 16 << 10;
+/// For the records of each processor. With a page of the kernel's own it is what any user may have
+/// (kernel.perf_event_mlock_kb), and room for 31 samples: 31 ms.
+const RING_BYTES: usize = 512 << 10;
+
+/// Where a program was on the processors.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CpuProfile {
+    /// Nanoseconds on a processor that a sample stands for.
+    pub period_ns: u64,
+    /// The kernel's part is in it; else only the program's own code was sampled.
+    pub kernel: bool,
+    /// Records that the kernel had no room for.
+    #[serde(default, skip_serializing_if = "refit_session::is_zero")]
+    pub lost: u64,
+    /// Each function that is in a path, once for each of its lines there. Those of the kernel end with `[kernel]`.
+    pub frames: Vec<Frame>,
+    /// By executable, that with the most samples first.
+    pub executables: Vec<CpuPaths>,
+}
+
+impl CpuProfile {
+    /// All samples.
+    #[must_use]
+    pub fn samples(&self) -> u64 {
+        refit_session::sum(self.executables.iter().map(CpuPaths::samples))
+    }
+
+    /// The functions of a path, the outermost first.
+    #[must_use]
+    pub fn frames_of(&self, path: &CpuPath) -> Vec<&Frame> {
+        let frames = path.frames.iter();
+        frames.filter_map(|index| self.frames.get(*index)).collect()
+    }
+}
+
+/// Where the processes of one executable were.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CpuPaths {
+    /// Path of the executable, as the program saw it.
+    pub executable: String,
+    /// The most samples first.
+    pub paths: Vec<CpuPath>,
+    /// Objects without .eh_frame, or that could not be read: no path leads through them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_unwound: Vec<String>,
+    /// Objects without names for some of their functions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_names: Vec<String>,
+}
+
+impl CpuPaths {
+    /// All samples.
+    #[must_use]
+    pub fn samples(&self) -> u64 {
+        refit_session::sum(self.paths.iter().map(|path| path.samples))
+    }
+}
+
+/// One way from the start of a thread to where it was.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CpuPath {
+    /// Places of its functions in the list of all, the outermost first.
+    pub frames: Vec<usize>,
+    /// How often it was there.
+    pub samples: u64,
+}
+
+/// Events that sample what this thread starts.
+pub struct CpuEvents {
+    events: Vec<OwnedFd>,
+    kernel: bool,
+    /// So that there is room for records before another process reads them.
+    _rings: Vec<Mapping>,
+}
+
+impl CpuEvents {
+    /// For the program that this thread starts next. Nothing is sampled before that does its exec.
+    ///
+    /// # Errors
+    /// Why there can be no samples here, for people.
+    pub fn open() -> Result<CpuEvents, String> {
+        let processors = processors()?;
+        let open = |kernel| {
+            let wanted = ProcessorTime {
+                period_ns: PERIOD_NS,
+                registers: SAMPLED_REGISTERS,
+                stack_bytes: STACK_BYTES,
+                kernel,
+            };
+            let events = processors.iter();
+            events
+                .map(|processor| sample_processor_time(*processor, wanted))
+                .collect::<Result<Vec<_>, _>>()
+        };
+        let (kernel, events) = match open(true) {
+            Ok(events) => (true, Ok(events)),
+            Err(_) => (false, open(false)),
+        };
+        let events = events.map_err(|error| refused(&error))?;
+        let rings = mapped(&events)?;
+        Ok(CpuEvents {
+            events,
+            kernel,
+            _rings: rings,
+        })
+    }
+
+    /// What a process that reads them needs.
+    #[must_use]
+    pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.events.iter().map(AsFd::as_fd).collect()
+    }
+
+    /// Begins to read them, in this process or in one that it forked.
+    ///
+    /// # Errors
+    /// Why it cannot, for people.
+    pub fn read(&self) -> Result<CpuReader, String> {
+        Ok(CpuReader {
+            // A forked process has none of these mappings (kernel/events/core.c, perf_mmap: VM_DONTCOPY).
+            rings: mapped(&self.events)?,
+            kernel: self.kernel,
+            young: Vec::new(),
+            processes: HashMap::new(),
+            objects: Objects::new(),
+            kernel_names: self.kernel.then(KernelNames::new),
+            found: BTreeMap::new(),
+            lost: 0,
+        })
+    }
+}
+
+fn mapped(events: &[OwnedFd]) -> Result<Vec<Mapping>, String> {
+    let rings = events.iter().map(|event| Mapping::new(event, RING_BYTES));
+    let rings: Result<Vec<_>, _> = rings.collect();
+    rings.map_err(|error| refused(&error))
+}
+
+/// A program's process.
+#[derive(Default)]
+struct Process {
+    /// Path of its executable; `None` from an exec to its first mapping of code.
+    executable: Option<Rc<str>>,
+    code: Vec<Rc<MappedCode>>,
+    /// Made of `code` where a sample needs it.
+    unwinds: Option<ProcessCode>,
+    /// Beside its first.
+    more_threads: u32,
+}
+
+impl Process {
+    /// What fork(2) makes of it.
+    fn forked(&self) -> Process {
+        Process {
+            executable: self.executable.clone(),
+            code: self.code.clone(),
+            ..Process::default()
+        }
+    }
+}
+
+/// How often it was where: the kernel's part, the innermost first, and the program's.
+type Found = BTreeMap<(Vec<u64>, Option<Trace>), u64>;
+
+/// Reads the samples and unwinds their stacks. Both are what the program says: it decides how long this takes.
+pub struct CpuReader {
+    rings: Vec<Mapping>,
+    kernel: bool,
+    /// Records that were read, and may be newer than some that are still in the ring of another processor.
+    young: Vec<(u64, Record)>,
+    processes: HashMap<u32, Process>,
+    objects: Objects,
+    kernel_names: Option<KernelNames>,
+    /// By executable.
+    found: BTreeMap<Rc<str>, Found>,
+    lost: u64,
+}
+
+impl CpuReader {
+    /// Takes what the kernel has written. Call it every few milliseconds.
+    pub fn tick(&mut self) {
+        // A record is written a moment after its time was taken, and the rings are read one after the other.
+        self.take_before(now_ns());
+    }
+
+    fn take_before(&mut self, before_ns: u64) {
+        for ring in &mut self.rings {
+            self.young.extend(record::parse(ring.read(), self.kernel));
+        }
+        self.young.sort_by_key(|(time, _)| *time);
+        let ready = self.young.partition_point(|(time, _)| *time < before_ns);
+        let ready: Vec<_> = self.young.drain(..ready).collect();
+        for (_, record) in ready {
+            self.take(record);
+        }
+    }
+
+    fn take(&mut self, record: Record) {
+        match record {
+            Record::Forked { process, parent } if process == parent => {
+                self.processes.entry(process).or_default().more_threads += 1;
+            }
+            Record::Forked { process, parent } => {
+                let forked = self.processes.get(&parent).map(Process::forked);
+                self.processes.insert(process, forked.unwrap_or_default());
+            }
+            Record::Ended { process } => match self.processes.get_mut(&process) {
+                Some(of) if of.more_threads > 0 => of.more_threads -= 1,
+                _ => drop(self.processes.remove(&process)),
+            },
+            Record::Execed { process } => {
+                self.processes.insert(process, Process::default());
+            }
+            Record::Mapped { process, code } => {
+                let of = self.processes.entry(process).or_default();
+                if of.executable.is_none() {
+                    of.executable = Some(code.path.to_string_lossy().into());
+                }
+                if let Some(unwinds) = &mut of.unwinds {
+                    unwinds.map(&code, &root_of(process), &mut self.objects);
+                }
+                of.code.push(Rc::new(code));
+            }
+            Record::Lost(records) => self.lost = self.lost.saturating_add(records),
+            Record::Sampled(sample) => self.sampled(&sample),
+        }
+    }
+
+    fn sampled(&mut self, sample: &CpuSample) {
+        let of = self.processes.entry(sample.process).or_default();
+        let objects = &mut self.objects;
+        let unwinds = of.unwinds.get_or_insert_with(|| {
+            let mut unwinds = ProcessCode::new();
+            let root = root_of(sample.process);
+            of.code
+                .iter()
+                .for_each(|code| unwinds.map(code, &root, objects));
+            unwinds
+        });
+        let registers = sample.registers.map(sampled);
+        let trace = registers.map(|registers| unwinds.trace(registers, &sample.stack, objects));
+        let executable = of.executable.clone().unwrap_or_else(|| "[unknown]".into());
+        let found = self.found.entry(executable).or_default();
+        *found.entry((sample.kernel.clone(), trace)).or_default() += 1;
+    }
+
+    /// What was found until now. Call it when the program has ended.
+    #[must_use]
+    pub fn finish(mut self) -> CpuProfile {
+        self.take_before(u64::MAX);
+        let mut frames = Frames::default();
+        let mut executables: Vec<CpuPaths> = std::mem::take(&mut self.found)
+            .into_iter()
+            .map(|(executable, found)| self.paths(&executable, found, &mut frames))
+            .collect();
+        executables.sort_by_key(|one| std::cmp::Reverse(one.samples()));
+        CpuProfile {
+            period_ns: PERIOD_NS,
+            kernel: self.kernel,
+            lost: self.lost,
+            frames: frames.all,
+            executables,
+        }
+    }
+
+    fn paths(&mut self, executable: &str, found: Found, all: &mut Frames) -> CpuPaths {
+        let mut gaps = Gaps::default();
+        let mut paths: BTreeMap<Vec<usize>, u64> = BTreeMap::new();
+        for ((kernel, trace), samples) in found {
+            let mut frames = trace.map_or_else(Vec::new, |trace| {
+                self.objects.frames(&trace, None, &mut gaps)
+            });
+            if let Some(names) = &mut self.kernel_names {
+                frames.extend(kernel.iter().rev().map(|address| names.frame(*address)));
+            }
+            let frames = frames.into_iter().map(|frame| all.place(frame)).collect();
+            *paths.entry(frames).or_default() += samples;
+        }
+        let paths = paths.into_iter();
+        let mut paths: Vec<CpuPath> = paths
+            .map(|(frames, samples)| CpuPath { frames, samples })
+            .collect();
+        paths.sort_by_key(|path| std::cmp::Reverse(path.samples));
+        CpuPaths {
+            executable: printable(executable),
+            paths,
+            not_unwound: gaps.not_unwound.into_iter().collect(),
+            without_names: gaps.without_names.into_iter().collect(),
+        }
+    }
+}
+
+/// Each of the functions once.
+#[derive(Default)]
+struct Frames {
+    all: Vec<Frame>,
+    places: BTreeMap<Frame, usize>,
+}
+
+impl Frames {
+    fn place(&mut self, frame: Frame) -> usize {
+        if let Some(place) = self.places.get(&frame) {
+            return *place;
+        }
+        self.all.push(frame.clone());
+        self.places.insert(frame, self.all.len() - 1);
+        self.all.len() - 1
+    }
+}
+
+/// Where the paths of a process begin.
+fn root_of(process: u32) -> PathBuf {
+    format!("/proc/{process}/root").into()
+}

@@ -1,0 +1,180 @@
+//! The records of a ring of samples (perf_event_open(2), "mmap layout").
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::arch::SAMPLED_REGISTERS;
+use crate::stacks::MappedCode;
+
+const LOST: u32 = 2;
+const COMM: u32 = 3;
+const EXIT: u32 = 4;
+const FORK: u32 = 7;
+const SAMPLE: u32 = 9;
+const MMAP2: u32 = 10;
+const LOST_SAMPLES: u32 = 13;
+/// Of a COMM record: the name changed because of an exec.
+const MISC_COMM_EXEC: u16 = 1 << 13;
+/// Process, thread and time end each record other than a sample (`sample_id_all`); time is its last word.
+const ID_BYTES: usize = 16;
+/// PERF_SAMPLE_REGS_ABI_NONE: the thread had no registers of a program.
+const NO_REGISTERS: u64 = 0;
+/// PERF_SAMPLE_REGS_ABI_64
+const REGISTERS_64: u64 = 2;
+/// Addresses of a call chain from here on are marks of the kernel's (PERF_CONTEXT_MAX).
+const FIRST_MARK: u64 = (-4095_i64).cast_unsigned();
+const REGISTERS: usize = SAMPLED_REGISTERS.count_ones() as usize;
+
+/// What happened to a process.
+#[derive(Debug)]
+pub enum Record {
+    /// A new thread; of a new process where `process` is not `parent`.
+    Forked {
+        process: u32,
+        parent: u32,
+    },
+    /// One of its threads ended.
+    Ended {
+        process: u32,
+    },
+    /// It is another program from here on.
+    Execed {
+        process: u32,
+    },
+    Mapped {
+        process: u32,
+        code: MappedCode,
+    },
+    /// So many records found no room.
+    Lost(u64),
+    Sampled(CpuSample),
+}
+
+/// Where a thread was.
+#[derive(Debug)]
+pub struct CpuSample {
+    pub process: u32,
+    /// The kernel's functions, the innermost first.
+    pub kernel: Vec<u64>,
+    /// Those of the program, in the order of their bits; `None`: it has none, or is of 32 bits.
+    pub registers: Option<[u64; REGISTERS]>,
+    /// What lies at its stack pointer and above.
+    pub stack: Vec<u8>,
+}
+
+/// Each record with its time; what is of another kind is left out. `kernel`: samples have a call chain.
+pub fn parse(mut bytes: &[u8], kernel: bool) -> impl Iterator<Item = (u64, Record)> {
+    std::iter::from_fn(move || {
+        loop {
+            let header: [u8; 8] = bytes.get(..8)?.try_into().ok()?;
+            let kind = u32::from_ne_bytes(header[..4].try_into().ok()?);
+            let misc = u16::from_ne_bytes(header[4..6].try_into().ok()?);
+            let size = usize::from(u16::from_ne_bytes(header[6..].try_into().ok()?));
+            let body = Words(bytes.get(8..size)?);
+            bytes = &bytes[size..];
+            let record = match kind {
+                SAMPLE => sample(body, kernel),
+                _ => other(kind, misc, body.0),
+            };
+            if record.is_some() {
+                return record;
+            }
+        }
+    })
+}
+
+/// A record that is read from its beginning.
+struct Words<'a>(&'a [u8]);
+
+impl<'a> Words<'a> {
+    fn bytes(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(n)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_ne_bytes(self.bytes(4)?.try_into().ok()?))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_ne_bytes(self.bytes(8)?.try_into().ok()?))
+    }
+}
+
+fn sample(mut body: Words, kernel: bool) -> Option<(u64, Record)> {
+    let (process, _thread, time) = (body.u32()?, body.u32()?, body.u64()?);
+    let mut chain = Vec::new();
+    if kernel {
+        let length = body.u64()?;
+        for _ in 0..length {
+            let address = body.u64()?;
+            if address < FIRST_MARK {
+                chain.push(address);
+            }
+        }
+    }
+    let abi = body.u64()?;
+    let mut registers = [0; REGISTERS];
+    if abi != NO_REGISTERS {
+        for register in &mut registers {
+            *register = body.u64()?;
+        }
+    }
+    let size = usize::try_from(body.u64()?).ok()?;
+    let mut stack = Vec::new();
+    if size > 0 {
+        let kept = body.bytes(size)?;
+        let written = usize::try_from(body.u64()?).ok()?;
+        stack = kept.get(..written)?.to_vec();
+    }
+    let sample = CpuSample {
+        process,
+        kernel: chain,
+        registers: (abi == REGISTERS_64).then_some(registers),
+        stack,
+    };
+    Some((time, Record::Sampled(sample)))
+}
+
+fn other(kind: u32, misc: u16, body: &[u8]) -> Option<(u64, Record)> {
+    let (body, id) = body.split_at_checked(body.len().checked_sub(ID_BYTES)?)?;
+    let time = Words(&id[8..]).u64()?;
+    let mut body = Words(body);
+    let record = match kind {
+        FORK => Record::Forked {
+            process: body.u32()?,
+            parent: body.u32()?,
+        },
+        EXIT => Record::Ended {
+            process: body.u32()?,
+        },
+        COMM if misc & MISC_COMM_EXEC != 0 => Record::Execed {
+            process: body.u32()?,
+        },
+        MMAP2 => mapped(body)?,
+        LOST => {
+            let _id = body.u64()?;
+            Record::Lost(body.u64()?)
+        }
+        LOST_SAMPLES => Record::Lost(body.u64()?),
+        _ => return None,
+    };
+    Some((time, record))
+}
+
+/// Process, thread, address, length, offset, device, inode and its generation, protection, flags, path.
+fn mapped(mut body: Words) -> Option<Record> {
+    let (process, _thread) = (body.u32()?, body.u32()?);
+    let (start, length, offset) = (body.u64()?, body.u64()?, body.u64()?);
+    let (_device, inode, _generation) = (body.u64()?, body.u64()?, body.u64()?);
+    let _protection_and_flags = body.u64()?;
+    let path = body.0.split(|byte| *byte == 0).next()?;
+    let code = MappedCode {
+        range: start..start.checked_add(length)?,
+        offset,
+        inode,
+        path: OsStr::from_bytes(path).into(),
+    };
+    Some(Record::Mapped { process, code })
+}
