@@ -111,8 +111,8 @@ impl Compared {
 #[schemars(untagged)]
 #[expect(dead_code, reason = "a schema is made of it, and no value")]
 enum Stored {
-    Run(refit_run::RunReport),
-    Comparison(Compared),
+    Run(Box<refit_run::RunReport>),
+    Comparison(Box<Compared>),
 }
 
 /// docs/result.schema.json.
