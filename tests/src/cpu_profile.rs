@@ -18,6 +18,7 @@ pub const TESTS: &[Test] = &[
     test!(what_a_program_starts_is_sampled_too),
     test!(the_kernels_part_is_named_where_it_may_be_seen),
     test!(a_profile_is_written_as_the_name_of_its_file_asks_for),
+    test!(what_already_runs_is_sampled),
     test!(where_it_cannot_act_it_is_refused),
     test!(a_killed_refit_leaves_nobody_behind),
 ];
@@ -197,6 +198,67 @@ fn a_profile_is_written_as_the_name_of_its_file_asks_for(env: &TestEnv) -> Outco
     Outcome::Pass
 }
 
+/// By its shell, which has no time of its own; by its number, until it ends.
+fn what_already_runs_is_sampled(env: &TestEnv) -> Outcome {
+    let program = env.program("cpu_spins");
+    let mut shell = env.command("sh");
+    let script = format!("{program} 4 & wait");
+    let mut shell = shell
+        .args(["-c", &script])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let spinning = wait_for("both threads", || {
+        let pid = *crate::processes::children(shell.id()).first()?;
+        let threads = crate::processes::status_line(pid, "Threads")?;
+        (threads.trim() == "2").then_some(pid)
+    });
+    let (shell_pid, file) = (shell.id().to_string(), env.path("w.folded"));
+    let words = [
+        "watch",
+        &shell_pid,
+        "--cpu",
+        "--for",
+        "500ms",
+        "--cpu-stacks",
+        &file,
+    ];
+    let watched = env.refit(&words);
+    expect_code(&watched, 0);
+    let told = described(&watched);
+    for function in ["mostly", "rarely"] {
+        assert!(
+            told.contains(&format!("% {function} (cpu_spins.c:")),
+            "{told}"
+        );
+    }
+    let text = std::fs::read_to_string(&file).expect("it was written");
+    let of = |function: &str| -> u64 {
+        let lines = text
+            .lines()
+            .filter(|line| line.contains(&format!(";{function}")));
+        let weights = lines.map(|line| line.rsplit(' ').next().expect("a weight"));
+        weights
+            .map(|weight| weight.parse::<u64>().expect("a number"))
+            .sum()
+    };
+    // Two processors or one: both run at once, or in turn.
+    let (mostly, rarely) = (of("mostly"), of("rarely"));
+    assert!(
+        mostly > 50_000_000 && rarely > 50_000_000,
+        "{mostly} {rarely}"
+    );
+    assert!(mostly + rarely < 1_100_000_000, "{mostly} {rarely}");
+
+    let watched = env.refit(&["watch", &spinning.to_string(), "--cpu"]);
+    expect_code(&watched, 0);
+    let told = described(&watched);
+    assert!(told.contains("all that was watched has ended"), "{told}");
+    assert!(told.contains("% mostly (cpu_spins.c:"), "{told}");
+    shell.wait().expect("it is ours");
+    Outcome::Pass
+}
+
 fn where_it_cannot_act_it_is_refused(env: &TestEnv) -> Outcome {
     let quiet = env.refit(&["run", "--cpu", "--quiet", "--", "true"]);
     expect_message(&quiet, 125, "--cpu has nowhere to report");
@@ -220,6 +282,18 @@ fn where_it_cannot_act_it_is_refused(env: &TestEnv) -> Outcome {
         "--cpu: there are no samples: perf events are not permitted here",
     );
     assert!(!std::path::Path::new(&marker).exists());
+    let machine = env.refit(&["watch", "--cpu"]);
+    expect_message(
+        &machine,
+        2,
+        "--cpu samples processes or a unit, not the whole machine",
+    );
+    let command = env.refit(&["watch", "--cpu", "--", "true"]);
+    expect_code(&command, 2);
+    if sys::euid() != 0 {
+        let others = env.refit(&["watch", "1", "--cpu", "--for", "100ms"]);
+        expect_message(&others, 2, "watch processes of your own, or as root");
+    }
     Outcome::Pass
 }
 

@@ -6,7 +6,9 @@
 
 mod record;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -15,7 +17,7 @@ use refit_session::{now_ns, printable};
 use serde::{Deserialize, Serialize};
 
 use crate::arch::{SAMPLED_REGISTERS, sampled};
-use crate::perf::sys::{Mapping, ProcessorTime, sample_processor_time};
+use crate::perf::sys::{Mapping, ProcessorTime, Sampled, enable, redirect, sample_processor_time};
 use crate::perf::{processors, refused};
 use crate::stacks::{Frame, Gaps, KernelNames, MappedCode, Objects, ProcessCode, Trace};
 use record::{CpuSample, Record};
@@ -24,9 +26,9 @@ use record::{CpuSample, Record};
 const PERIOD_NS: u64 = 1_000_000;
 /// Of the program's stack, for each sample. What is called from beyond is not known.
 const STACK_BYTES: u32 = 16 << 10;
-/// For the records of each processor. With a page of the kernel's own it is what any user may have
-/// (kernel.perf_event_mlock_kb), and room for 31 samples: 31 ms.
-const RING_BYTES: usize = 512 << 10;
+/// For the records of each processor, the first that may be had: room for 250 samples; and, with a page of the kernel's
+/// own, what any user may have (kernel.perf_event_mlock_kb), for 31. A sample is there for each millisecond.
+const RINGS_BYTES: [usize; 2] = [4 << 20, 512 << 10];
 
 /// Where a program was on the processors.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
@@ -94,12 +96,17 @@ pub struct CpuPath {
     pub samples: u64,
 }
 
-/// Events that sample what this thread starts.
+/// Events that sample a program.
 pub struct CpuEvents {
-    events: Vec<OwnedFd>,
+    /// That of each processor has a ring; further ones write into it.
+    leading: Vec<OwnedFd>,
+    others: Vec<OwnedFd>,
     kernel: bool,
     /// So that there is room for records before another process reads them.
     _rings: Vec<Mapping>,
+    ring_bytes: usize,
+    /// Processes that were there before.
+    attached: Vec<u32>,
 }
 
 impl CpuEvents {
@@ -107,37 +114,87 @@ impl CpuEvents {
     ///
     /// # Errors
     /// Why there can be no samples here, for people.
-    pub fn open() -> Result<CpuEvents, String> {
-        let processors = processors()?;
-        let open = |kernel| {
-            let wanted = ProcessorTime {
-                period_ns: PERIOD_NS,
-                registers: SAMPLED_REGISTERS,
-                stack_bytes: STACK_BYTES,
-                kernel,
-            };
-            let events = processors.iter();
-            events
-                .map(|processor| sample_processor_time(*processor, wanted))
-                .collect::<Result<Vec<_>, _>>()
+    pub fn of_started() -> Result<CpuEvents, String> {
+        CpuEvents::open(Sampled::Started).map_err(|error| refused(&error))
+    }
+
+    fn open(of: Sampled) -> io::Result<CpuEvents> {
+        let processors = processors().map_err(io::Error::other)?;
+        let (kernel, leading) = match of_thread(of, &processors, true) {
+            Ok(events) => (true, events),
+            Err(_) => (false, of_thread(of, &processors, false)?),
         };
-        let (kernel, events) = match open(true) {
-            Ok(events) => (true, Ok(events)),
-            Err(_) => (false, open(false)),
+        let (rings, ring_bytes) = match mapped(&leading, RINGS_BYTES[0]) {
+            Ok(rings) => (rings, RINGS_BYTES[0]),
+            Err(_) => (mapped(&leading, RINGS_BYTES[1])?, RINGS_BYTES[1]),
         };
-        let events = events.map_err(|error| refused(&error))?;
-        let rings = mapped(&events)?;
         Ok(CpuEvents {
-            events,
+            ring_bytes,
+            leading,
+            others: Vec::new(),
             kernel,
             _rings: rings,
+            attached: Vec::new(),
         })
+    }
+
+    /// For processes that run, and what they start from now on. It needs a descriptor for each thread and processor.
+    ///
+    /// # Errors
+    /// Why there can be no samples here, for people: none of the processes is there any more, or may be looked at.
+    pub fn of_processes(pids: &[u32]) -> Result<CpuEvents, String> {
+        let processors = processors()?;
+        let mut all: Option<CpuEvents> = None;
+        let mut refusal = None;
+        let mut known = BTreeSet::new();
+        // Threads that are started by one that is followed are followed too.
+        loop {
+            let threads: Vec<u32> = pids.iter().flat_map(|pid| threads_of(*pid)).collect();
+            let new: Vec<u32> = threads
+                .into_iter()
+                .filter(|one| known.insert(*one))
+                .collect();
+            if new.is_empty() {
+                break;
+            }
+            for thread in new {
+                let of = Sampled::Thread(thread);
+                let opened = match &mut all {
+                    None => CpuEvents::open(of).map(|events| all = Some(events)),
+                    Some(all) => all.add(of, &processors),
+                };
+                match opened {
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                    Err(error) => refusal = Some(refused(&error)),
+                    Ok(()) => {}
+                }
+            }
+        }
+        // Some that may be looked at do not stand for those that may not.
+        if let Some(refusal) = refusal {
+            return Err(refusal);
+        }
+        let mut all = all.ok_or_else(|| "the processes have ended".to_owned())?;
+        all.attached = pids.to_vec();
+        for event in all.leading.iter().chain(&all.others) {
+            enable(event).map_err(|error| refused(&error))?;
+        }
+        Ok(all)
+    }
+
+    fn add(&mut self, of: Sampled, processors: &[i32]) -> io::Result<()> {
+        let events = of_thread(of, processors, self.kernel)?;
+        for (event, leading) in events.iter().zip(&self.leading) {
+            redirect(event, leading)?;
+        }
+        self.others.extend(events);
+        Ok(())
     }
 
     /// What a process that reads them needs.
     #[must_use]
     pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        self.events.iter().map(AsFd::as_fd).collect()
+        self.leading.iter().map(AsFd::as_fd).collect()
     }
 
     /// Begins to read them, in this process or in one that it forked.
@@ -145,12 +202,13 @@ impl CpuEvents {
     /// # Errors
     /// Why it cannot, for people.
     pub fn read(&self) -> Result<CpuReader, String> {
+        let attached = self.attached.iter();
         Ok(CpuReader {
             // A forked process has none of these mappings (kernel/events/core.c, perf_mmap: VM_DONTCOPY).
-            rings: mapped(&self.events)?,
+            rings: mapped(&self.leading, self.ring_bytes).map_err(|error| refused(&error))?,
             kernel: self.kernel,
             young: Vec::new(),
-            processes: HashMap::new(),
+            processes: attached.map(|pid| (*pid, Process::running(*pid))).collect(),
             objects: Objects::new(),
             kernel_names: self.kernel.then(KernelNames::new),
             found: BTreeMap::new(),
@@ -159,10 +217,32 @@ impl CpuEvents {
     }
 }
 
-fn mapped(events: &[OwnedFd]) -> Result<Vec<Mapping>, String> {
-    let rings = events.iter().map(|event| Mapping::new(event, RING_BYTES));
-    let rings: Result<Vec<_>, _> = rings.collect();
-    rings.map_err(|error| refused(&error))
+/// One event for each processor.
+fn of_thread(of: Sampled, processors: &[i32], kernel: bool) -> io::Result<Vec<OwnedFd>> {
+    let wanted = ProcessorTime {
+        period_ns: PERIOD_NS,
+        registers: SAMPLED_REGISTERS,
+        stack_bytes: STACK_BYTES,
+        kernel,
+    };
+    let processors = processors.iter();
+    processors
+        .map(|processor| sample_processor_time(of, *processor, wanted))
+        .collect()
+}
+
+/// The threads of a process.
+fn threads_of(pid: u32) -> Vec<u32> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task"));
+    let entries = entries.into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+fn mapped(events: &[OwnedFd], bytes: usize) -> io::Result<Vec<Mapping>> {
+    let rings = events.iter().map(|event| Mapping::new(event, bytes));
+    rings.collect()
 }
 
 /// A program's process.
@@ -178,6 +258,18 @@ struct Process {
 }
 
 impl Process {
+    /// One that is there already.
+    fn running(pid: u32) -> Process {
+        let executable = fs::read_link(format!("/proc/{pid}/exe"));
+        let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+        Process {
+            executable: executable.ok().map(|path| path.to_string_lossy().into()),
+            code: MappedCode::of_maps(&maps).map(Rc::new).collect(),
+            unwinds: None,
+            more_threads: threads_of(pid).len().saturating_sub(1) as u32,
+        }
+    }
+
     /// What fork(2) makes of it.
     fn forked(&self) -> Process {
         Process {

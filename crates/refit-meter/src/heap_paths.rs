@@ -7,7 +7,6 @@ use refit_session::heap::HeapSamples;
 use refit_session::printable;
 use serde::{Deserialize, Serialize};
 
-use crate::mappings::Mapping;
 use crate::stacks::{Frame, Gaps, MappedCode, Objects, ProcessCode, Registers};
 
 /// refit's own, which every allocation goes through.
@@ -96,24 +95,8 @@ pub fn heap_paths(images: &[HeapSamples]) -> Vec<HeapPaths> {
 /// The code of a process, from the lines of /proc/PID/maps that have it.
 fn process(maps: &[u8], objects: &mut Objects) -> ProcessCode {
     let mut process = ProcessCode::new();
-    for line in maps.split(|byte| *byte == b'\n') {
-        if let (Some(mapping), Some(offset)) = (Mapping::parse(line), offset(line)) {
-            let code = MappedCode {
-                range: mapping.start..mapping.end,
-                offset,
-                inode: mapping.file.1,
-                path: mapping.name,
-            };
-            process.map(&code, Path::new("/"), objects);
-        }
-    }
+    MappedCode::of_maps(maps).for_each(|code| process.map(&code, Path::new("/"), objects));
     process
-}
-
-/// The third field: where in the file the mapping begins.
-fn offset(line: &[u8]) -> Option<u64> {
-    let field = line.split(|byte| *byte == b' ').nth(2)?;
-    u64::from_str_radix(str::from_utf8(field).ok()?, 16).ok()
 }
 
 #[derive(Default)]

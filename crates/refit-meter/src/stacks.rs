@@ -17,6 +17,7 @@ use refit_session::printable;
 use serde::{Deserialize, Serialize};
 
 use crate::arch::{self, Cache, StackUnwinder};
+use crate::mappings::Mapping;
 pub use names::KernelNames;
 use names::Names;
 use object_file::{ObjectFile, Section, VDSO};
@@ -96,6 +97,25 @@ pub struct MappedCode {
     pub inode: u64,
     /// Path of the file, or a name in brackets.
     pub path: PathBuf,
+}
+
+impl MappedCode {
+    /// What is code in the text of /proc/PID/maps.
+    pub fn of_maps(maps: &[u8]) -> impl Iterator<Item = MappedCode> {
+        let lines = maps.split(|byte| *byte == b'\n');
+        lines.filter_map(|line| {
+            let mapping = Mapping::parse(line)?;
+            // The third field.
+            let offset = line.split(|byte| *byte == b' ').nth(2)?;
+            let offset = u64::from_str_radix(str::from_utf8(offset).ok()?, 16).ok()?;
+            (mapping.permissions[2] == b'x').then_some(MappedCode {
+                range: mapping.start..mapping.end,
+                offset,
+                inode: mapping.file.1,
+                path: mapping.name,
+            })
+        })
+    }
 }
 
 /// Registers that a stack is unwound from.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use refit_run::{CpuPaths, CpuProfile, Frame, RunReport};
+use refit_run::{CpuPaths, CpuProfile, Frame, RunReport, printable};
 
 use crate::format::{duration, file_name, plural};
 use crate::stacks::{Profile, Stacks, Weight, call_chain};
@@ -22,19 +22,33 @@ const OF_KERNEL: &str = "[kernel]";
 
 /// The lines of a run.
 pub(crate) fn lines(report: &RunReport, lines: &mut Vec<String>) {
-    let Some(profile) = &report.cpu else {
-        return;
-    };
-    let samples = profile.samples();
-    if samples == 0 {
-        lines.push("samples of the time on a processor: none".to_owned());
-        return;
+    if let Some(profile) = &report.cpu {
+        of_profile(profile, lines);
+        lines.extend(not_sampled(report, profile));
     }
+}
+
+/// What `refit watch --cpu` prints.
+#[must_use]
+pub fn cpu_lines(profile: &CpuProfile) -> String {
+    let mut all = Vec::new();
+    of_profile(profile, &mut all);
+    all.iter()
+        .map(|line| format!("{}\n", printable(line)))
+        .collect()
+}
+
+fn of_profile(profile: &CpuProfile, lines: &mut Vec<String>) {
+    let samples = profile.samples();
     let whose = if profile.kernel {
         ""
     } else {
         ", of the program's own code alone (the kernel's needs root, or kernel.perf_event_paranoid=1)"
     };
+    if samples == 0 {
+        lines.push(format!("on a processor: not once seen there{whose}"));
+        return;
+    }
     lines.push(format!(
         "on a processor, by {}, one for each {}{whose}:",
         plural(samples, "sample"),
@@ -45,7 +59,6 @@ pub(crate) fn lines(report: &RunReport, lines: &mut Vec<String>) {
             of_executable(profile, executable, lines);
         }
     }
-    lines.extend(not_sampled(report, profile, samples));
     if profile.lost > 0 {
         lines.push(format!(
             "  {} lost, for which there was no room",
@@ -115,13 +128,13 @@ fn of_executable(profile: &CpuProfile, executable: &CpuPaths, lines: &mut Vec<St
 }
 
 /// What wait4(2) knows and no sample has: programs with more rights than their caller, and what was lost.
-fn not_sampled(report: &RunReport, profile: &CpuProfile, samples: u64) -> Option<String> {
+fn not_sampled(report: &RunReport, profile: &CpuProfile) -> Option<String> {
     let usage = &report.run.metrics.usage;
     let used = match profile.kernel {
         true => usage.user_ns.saturating_add(usage.system_ns),
         false => usage.user_ns,
     };
-    let sampled = samples.saturating_mul(profile.period_ns);
+    let sampled = profile.samples().saturating_mul(profile.period_ns);
     let missing = used.saturating_sub(sampled);
     let is_large = used >= LEAST_COMPARED_NS && missing as f64 >= SAME * used as f64;
     is_large.then(|| {

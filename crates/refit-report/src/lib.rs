@@ -57,7 +57,7 @@ pub mod watch;
 #[cfg(test)]
 mod sample;
 
-pub use crate::cpu_profile::cpu_profile;
+pub use crate::cpu_profile::{cpu_lines, cpu_profile};
 pub use crate::explanation::explanation;
 pub use crate::format::shell_word;
 pub use crate::formats::{FORMATS, MARKDOWN, ResultFormat};

@@ -8,6 +8,7 @@
 
 mod advice;
 mod coverage;
+mod cpu_sampling;
 mod escape;
 pub mod fingerprint;
 mod identity;
@@ -55,6 +56,7 @@ pub use watch::Watch;
 pub use refit_knobs::{AllocatorKind, Explanation};
 // Whoever makes runs gets all that they are made of from here: how a program is
 // launched, and what is read of it.
+pub use cpu_sampling::CpuSampling;
 pub use refit_launch::{
     End, Ended, LaunchError, Options, Prepared, Running, StartError, Usage, allocator,
     allocator_options, answer_within, arch, count_interruptions, disk, doze, fork, interrupt,

@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use refit_launch::filter::Syncs;
 use refit_launch::seccomp::{Beneath, Seccomp};
-use refit_launch::{Asked, End, Ended, Prepared, Worker};
-use refit_meter::{
-    CpuEvents, CpuProfile, HeapPaths, Pressure, Testimony, TimeSampler, Witness, heap_paths,
-};
+use refit_launch::{End, Ended, Prepared};
+use refit_meter::{CpuProfile, HeapPaths, Pressure, Testimony, TimeSampler, Witness, heap_paths};
 use refit_session::guardian::GuardianCounts;
 use refit_session::{Calls, Collected, Collector, Session};
 
 use crate::coverage::{Filter, FilterPlace, Sources};
+use crate::cpu_sampling::CpuSampling;
 use crate::identity::IdentityReader;
 use crate::run::{Metrics, Outcome, Run};
 use crate::tree::PROC;
@@ -37,7 +36,7 @@ pub struct Watch {
     heap: bool,
     identity: Option<IdentityReader>,
     time: Option<TimeSampler>,
-    cpu: Option<CpuWorker>,
+    cpu: Option<CpuSampling>,
     /// The witness, or why there is none.
     witness: Option<Result<Witness, String>>,
 }
@@ -86,7 +85,7 @@ impl Watch {
     /// Why there can be no samples here, for people.
     pub fn with_cpu_profile(self) -> Result<Watch, String> {
         Ok(Watch {
-            cpu: Some(CpuWorker::begin()?),
+            cpu: Some(CpuSampling::of_started()?),
             ..self
         })
     }
@@ -96,7 +95,7 @@ impl Watch {
     /// # Errors
     /// Why it is not known, for people.
     pub fn cpu_profile(&mut self) -> Option<Result<CpuProfile, String>> {
-        self.cpu.take().map(CpuWorker::finish)
+        self.cpu.take().map(CpuSampling::finish)
     }
 
     /// Uses the kernel's tracepoints as a witness. Call it just before the program
@@ -262,51 +261,6 @@ impl Watch {
     pub fn close_in_background(self) {
         if let Some(Ok(witness)) = self.witness {
             witness.close_in_background();
-        }
-    }
-}
-
-/// What samples of a program's time on the processors are read by: a process of its own, because the stacks and the files with
-/// their functions are what the program says, and may have no end.
-struct CpuWorker {
-    worker: Worker,
-    /// Held: with the last descriptor the sampling ends.
-    _events: CpuEvents,
-}
-
-/// How often what the kernel has written is taken.
-const CPU_TICK: Duration = Duration::from_millis(5);
-/// How long the last samples are unwound, and functions named.
-const CPU_LIMIT: Duration = Duration::from_secs(20);
-
-impl CpuWorker {
-    fn begin() -> Result<CpuWorker, String> {
-        let events = CpuEvents::open()?;
-        let read = |asked: &Asked| {
-            let profile = events.read().map(|mut reader| {
-                while !asked.within(CPU_TICK) {
-                    reader.tick();
-                }
-                reader.finish()
-            });
-            serde_json::to_vec(&profile).unwrap_or_default()
-        };
-        let worker = Worker::begin(&events.descriptors(), read);
-        Ok(CpuWorker {
-            worker: worker.map_err(|error| error.to_string())?,
-            _events: events,
-        })
-    }
-
-    fn finish(self) -> Result<CpuProfile, String> {
-        match self.worker.answer(CPU_LIMIT) {
-            Ok(Some(answer)) => serde_json::from_slice::<Result<CpuProfile, String>>(&answer)
-                .map_err(|error| error.to_string())?,
-            Ok(None) => Err(format!(
-                "the stacks were not unwound within {} s",
-                CPU_LIMIT.as_secs()
-            )),
-            Err(error) => Err(error.to_string()),
         }
     }
 }

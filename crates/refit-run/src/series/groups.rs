@@ -8,7 +8,7 @@ use refit_session::printable;
 
 use super::known::Processes;
 use super::record::{Group, GroupKind};
-use super::target::Target;
+use super::target::{Target, is_below};
 
 /// A chain of parents is not longer.
 const DEEPEST: usize = 200;
@@ -144,11 +144,7 @@ impl Groups {
         };
         let service = Cgroups::service(&self.proc, pid);
         if let Some(unit) = unit {
-            let is_inside = |path: &str| {
-                path.strip_prefix(&unit)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            };
-            return Some(service.filter(|one| is_inside(&one.path)).map(|one| {
+            return Some(service.filter(|one| is_below(&one.path, &unit)).map(|one| {
                 let mut whole = one;
                 whole.path = unit;
                 self.cgroup(whole)

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use refit_meter::Cgroups;
+use refit_meter::{Cgroups, descendants};
 
 use crate::tree::PROC;
 
@@ -49,4 +49,34 @@ impl Target {
             )
         })
     }
+
+    /// Its processes now, in ascending order; none of the whole machine, which has no end of them.
+    #[must_use]
+    pub fn processes(&self) -> Vec<u32> {
+        let proc = Path::new(PROC);
+        let below = |pid: &u32| descendants(proc, *pid);
+        let mut all = match self {
+            Target::Processes(pids) => {
+                [pids.clone(), pids.iter().flat_map(below).collect()].concat()
+            }
+            Target::Instances(instances) => below(&instances.refit),
+            Target::Cgroup(unit) => {
+                let is_inside = |pid: &u32| {
+                    let path = Cgroups::service(proc, *pid).map(|service| service.path);
+                    path.is_some_and(|path| is_below(&path, unit))
+                };
+                below(&1).into_iter().filter(is_inside).collect()
+            }
+            Target::Machine => Vec::new(),
+        };
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+/// Whether a path of a cgroup is this one's or one below it.
+pub(super) fn is_below(path: &str, cgroup: &str) -> bool {
+    let rest = path.strip_prefix(cgroup);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

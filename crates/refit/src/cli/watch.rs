@@ -95,6 +95,25 @@ pub struct WatchArgs {
     )]
     pub per: Option<String>,
 
+    /// Sample where processes or a unit are on the processors, each millisecond: functions
+    /// with file and line (docs/time.md). Of a command: refit run --cpu
+    #[arg(
+        long,
+        conflicts_with_all = ["command", "per", "json", "html", "svg", "openmetrics", "listen", "batch"],
+        help_heading = "Processors"
+    )]
+    pub cpu: bool,
+
+    /// Write these samples to FILE: a flame graph if it ends with .svg, for speedscope if
+    /// it ends with .json, else folded text
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "cpu",
+        help_heading = "Processors"
+    )]
+    pub cpu_stacks: Option<PathBuf>,
+
     /// A command to start, and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,

@@ -2,6 +2,7 @@
 //! command until it ends.
 
 mod command;
+mod cpu;
 mod growth;
 mod keys;
 mod live;
@@ -38,6 +39,9 @@ pub fn main(args: &WatchArgs) -> ExitCode {
     }
     if let Some(per) = &args.per {
         return growth::main(args, per);
+    }
+    if args.cpu {
+        return cpu::main(args);
     }
     match watch(args) {
         Ok(()) => ExitCode::SUCCESS,

@@ -55,7 +55,8 @@ const MMAP2: u64 = 1 << 23;
 const COMM_EXEC: u64 = 1 << 24;
 const USE_CLOCKID: u64 = 1 << 25;
 const FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
-/// _IO('$', 1) and _IO('$', 5)
+/// _IO('$', 0), _IO('$', 1) and _IO('$', 5)
+const IOC_ENABLE: libc::c_ulong = 0x2400;
 const IOC_DISABLE: libc::c_ulong = 0x2401;
 const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 
@@ -150,16 +151,32 @@ pub struct ProcessorTime {
     pub kernel: bool,
 }
 
-/// The time on a processor of what this thread starts from now on, from its first exec on, with forks, execs, exits
-/// and executable mappings. A thread or child that one of them starts is followed too.
-pub fn sample_processor_time(processor: i32, wanted: ProcessorTime) -> io::Result<OwnedFd> {
+/// Whose time is sampled.
+#[derive(Clone, Copy, Debug)]
+pub enum Sampled {
+    /// What this thread starts, each from its first exec on.
+    Started,
+    /// This thread, from [`enable`] on.
+    Thread(u32),
+}
+
+/// The time of a thread on a processor, with forks, execs, exits and executable mappings. A thread or child that it starts
+/// is followed too.
+pub fn sample_processor_time(
+    of: Sampled,
+    processor: i32,
+    wanted: ProcessorTime,
+) -> io::Result<OwnedFd> {
     let (sampled, flags) = match wanted.kernel {
         true => (SAMPLE_CALLCHAIN, EXCLUDE_CALLCHAIN_USER),
         false => (0, EXCLUDE_KERNEL | EXCLUDE_HV),
     };
-    let shape = DISABLED | INHERIT | ENABLE_ON_EXEC;
+    let (thread, begins) = match of {
+        Sampled::Started => (THIS_THREAD, ENABLE_ON_EXEC),
+        Sampled::Thread(thread) => (thread.cast_signed(), 0),
+    };
     watch(
-        THIS_THREAD,
+        thread,
         processor,
         Attributes {
             kind: TYPE_SOFTWARE,
@@ -168,10 +185,17 @@ pub fn sample_processor_time(processor: i32, wanted: ProcessorTime) -> io::Resul
             sample_type: SAMPLE_REGS_USER | SAMPLE_STACK_USER | sampled,
             sample_regs_user: wanted.registers,
             sample_stack_user: wanted.stack_bytes,
-            flags: shape | flags | MMAP | MMAP2 | COMM | COMM_EXEC | TASK,
+            flags: DISABLED | INHERIT | begins | flags | MMAP | MMAP2 | COMM | COMM_EXEC | TASK,
             ..Attributes::default()
         },
     )
+}
+
+/// Begins to count and sample.
+pub fn enable(event: &OwnedFd) -> io::Result<()> {
+    // SAFETY: the descriptor is an open perf event.
+    let done = unsafe { libc::ioctl(event.as_raw_fd(), IOC_ENABLE, 0) };
+    checked(done.into()).map(drop)
 }
 
 /// `event` writes into the ring of `to`.

@@ -7,8 +7,8 @@ use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 pub use events::{
-    ProcessorTime, close_in_background, losses, redirect, sample_processor_time, watch_processes,
-    watch_tracepoint,
+    ProcessorTime, Sampled, close_in_background, enable, losses, redirect, sample_processor_time,
+    watch_processes, watch_tracepoint,
 };
 pub use mapping::Mapping;
 

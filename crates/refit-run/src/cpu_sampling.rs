@@ -1,0 +1,70 @@
+//! Samples of a program's time on the processors, read by a process of their own: the stacks, and the files with their
+//! functions, are what the program says, and may have no end.
+
+use std::time::Duration;
+
+use refit_launch::{Asked, Worker};
+use refit_meter::{CpuEvents, CpuProfile};
+
+/// How often what the kernel has written is taken.
+const TICK: Duration = Duration::from_millis(5);
+/// How long the last samples are unwound, and functions named.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A program is sampled.
+pub struct CpuSampling {
+    worker: Worker,
+    /// Held: with the last descriptor the sampling ends.
+    _events: CpuEvents,
+}
+
+impl CpuSampling {
+    /// Of the program that this thread starts next.
+    ///
+    /// # Errors
+    /// Why there can be no samples here, for people.
+    pub fn of_started() -> Result<CpuSampling, String> {
+        CpuSampling::begin(CpuEvents::of_started()?)
+    }
+
+    /// Of processes that run, and of what they start.
+    ///
+    /// # Errors
+    /// As [`CpuSampling::of_started`].
+    pub fn of_processes(pids: &[u32]) -> Result<CpuSampling, String> {
+        CpuSampling::begin(CpuEvents::of_processes(pids)?)
+    }
+
+    fn begin(events: CpuEvents) -> Result<CpuSampling, String> {
+        let read = |asked: &Asked| {
+            let profile = events.read().map(|mut reader| {
+                while !asked.within(TICK) {
+                    reader.tick();
+                }
+                reader.finish()
+            });
+            serde_json::to_vec(&profile).unwrap_or_default()
+        };
+        let worker = Worker::begin(&events.descriptors(), read);
+        Ok(CpuSampling {
+            worker: worker.map_err(|error| error.to_string())?,
+            _events: events,
+        })
+    }
+
+    /// Where the program was until now.
+    ///
+    /// # Errors
+    /// Why it is not known, for people.
+    pub fn finish(self) -> Result<CpuProfile, String> {
+        match self.worker.answer(LIMIT) {
+            Ok(Some(answer)) => serde_json::from_slice::<Result<CpuProfile, String>>(&answer)
+                .map_err(|error| error.to_string())?,
+            Ok(None) => Err(format!(
+                "the stacks were not unwound within {} s",
+                LIMIT.as_secs()
+            )),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
