@@ -219,7 +219,7 @@ fn what_already_runs_is_sampled(env: &TestEnv) -> Outcome {
         &shell_pid,
         "--cpu",
         "--for",
-        "500ms",
+        "1s",
         "--cpu-stacks",
         &file,
     ];
@@ -245,10 +245,10 @@ fn what_already_runs_is_sampled(env: &TestEnv) -> Outcome {
     // Two processors or one: both run at once, or in turn.
     let (mostly, rarely) = (of("mostly"), of("rarely"));
     assert!(
-        mostly > 50_000_000 && rarely > 50_000_000,
+        mostly > 10_000_000 && rarely > 10_000_000,
         "{mostly} {rarely}"
     );
-    assert!(mostly + rarely < 1_100_000_000, "{mostly} {rarely}");
+    assert!(mostly + rarely < 2_100_000_000, "{mostly} {rarely}");
 
     let watched = env.refit(&["watch", &spinning.to_string(), "--cpu"]);
     expect_code(&watched, 0);
