@@ -2,7 +2,7 @@
 //!
 //! In tests/programs a C program may begin with `// build: [COMPILER] FLAGS…`, where MULTIARCH stands for the name of
 //! this machine's directories and -m32 for programs of 32 bits, which on arm64 another compiler makes; a directory with
-//! a `main.go` is a static Go program, and a file in Rust is a static one too. The executable's own name is the
+//! a `main.go` is a static Go program, and a file in Rust is a static one too, unless it begins with `// build: FLAGS…`. The executable's own name is the
 //! program's name, so that `exe:` scopes match it.
 
 use std::ffi::OsStr;
@@ -54,23 +54,21 @@ pub fn program(name: &str) -> Result<PathBuf, Missing> {
     }
     let rust = dir.join(name).with_extension("rs");
     if rust.exists() {
+        let flags = flags(&rust)?.unwrap_or_else(|| "-Ctarget-feature=+crt-static".to_owned());
+        let flags = flags.split_whitespace().map(str::to_owned);
         return executable(&Build {
             name: name.to_owned(),
             compiler: "rustc".to_owned(),
             sources: vec![rust],
-            flags: ["--edition=2024", "-Ctarget-feature=+crt-static"]
-                .map(str::to_owned)
-                .into(),
+            flags: ["--edition=2024".to_owned()]
+                .into_iter()
+                .chain(flags)
+                .collect(),
             libraries: Vec::new(),
         });
     }
     let source = dir.join(name).with_extension("c");
-    let text = read(&source)?;
-    let build = text
-        .lines()
-        .next()
-        .and_then(|line| line.strip_prefix("// build:"))
-        .unwrap_or_default();
+    let build = flags(&source)?.unwrap_or_default();
     let mut words = build.split_whitespace().peekable();
     let compiler = words
         .next_if(|word| !word.starts_with('-'))
@@ -82,6 +80,14 @@ pub fn program(name: &str) -> Result<PathBuf, Missing> {
         flags: Vec::new(),
         libraries: words.map(str::to_owned).collect(),
     })
+}
+
+/// What a source says of how it is compiled, in its first line.
+fn flags(source: &Path) -> Result<Option<String>, Missing> {
+    let text = read(source)?;
+    let first = text.lines().next();
+    let flags = first.and_then(|line| line.strip_prefix("// build:"));
+    Ok(flags.map(str::to_owned))
 }
 
 /// The executable, compiled now if need be.

@@ -14,6 +14,7 @@ pub const TESTS: &[Test] = &[
     test!(functions_have_the_names_that_their_language_gives),
     test!(what_was_freed_before_or_after_a_fork_is_not_live),
     test!(the_line_of_each_function_is_named_inlined_ones_too),
+    test!(a_rust_program_has_its_lines),
     test!(objects_without_names_or_unwind_tables_are_told),
     test!(a_flame_graph_and_folded_text_are_written),
     test!(an_unwind_table_without_an_end_holds_nobody_up),
@@ -172,7 +173,26 @@ fn the_line_of_each_function_is_named_inlined_ones_too(env: &TestEnv) -> Outcome
     ] {
         expect_code(&env.run(words), 0);
     }
-    for (program, name) in [(&program, "heap_lines"), (&linked, "heap_linked")] {
+    let source = source_dir().join("tests/programs/heap_lines.c");
+    let source = source.to_str().expect("a plain path");
+    let (packed, split) = (env.path("heap_packed"), env.path("heap_split"));
+    let mut programs = vec![
+        (&program, "heap_lines"),
+        (&linked, "heap_linked"),
+        (&packed, "heap_packed"),
+    ];
+    let gcc = ["gcc", "-O2", "-g", "-o"];
+    expect_code(&env.run(&[&gcc[..], &[&packed, "-gz", source]].concat()), 0);
+    // Debian 12 has it in binutils; it reads no later version.
+    let dwp = "/usr/bin/dwp";
+    if std::path::Path::new(dwp).exists() {
+        let words = [&split, "-gdwarf-4", "-gsplit-dwarf", source];
+        expect_code(&env.run(&[&gcc[..], &words].concat()), 0);
+        let package = env.path("heap_split.dwp");
+        expect_code(&env.run(&[dwp, "-e", &split, "-o", &package]), 0);
+        programs.push((&split, "heap_split"));
+    }
+    for (program, name) in programs {
         let (output, report) = env.refit_json(&["run", "--heap", "--", program]);
         expect_code(&output, 0);
         let path = &paths(&report, name)["paths"][0];
@@ -187,11 +207,20 @@ fn the_line_of_each_function_is_named_inlined_ones_too(env: &TestEnv) -> Outcome
     let (output, report) = env.refit_json(&["run", "--heap", "--", &stripped]);
     expect_code(&output, 0);
     let path = &paths(&report, "heap_stripped")["paths"][0];
-    let lines = lines_of(path);
-    assert!(
-        lines.iter().all(|(_, line, _)| line.is_none()) && lines[0].0 != "main",
-        "{path:#}"
-    );
+    let frames = path["frames"].as_array().expect("a list");
+    for frame in frames {
+        let function = frame["function"].as_str().expect("a name");
+        let file = frame["file"].as_str().unwrap_or_default();
+        assert!(
+            !file.ends_with("heap_lines.c") && function != "main",
+            "{path:#}"
+        );
+    }
+    let is_placed = |frame: &Value| {
+        let name = frame["function"].as_str().expect("a name");
+        name.starts_with("heap_stripped+0x")
+    };
+    assert!(frames.iter().any(is_placed), "{path:#}");
     Outcome::Pass
 }
 
@@ -201,6 +230,23 @@ fn block() -> String {
         "block (heap_leak.c:{})",
         line_of("heap_leak.c", "malloc(bytes)")
     )
+}
+
+fn a_rust_program_has_its_lines(env: &TestEnv) -> Outcome {
+    let program = env.program("heap_lines_rust");
+    let (output, report) = env.refit_json(&["run", "--heap", "--", &program]);
+    expect_code(&output, 0);
+    let path = &paths(&report, "heap_lines_rust")["paths"][0];
+    for (function, marked) in [("leak", "// line of leak"), ("main", "// line of main")] {
+        let name = format!("heap_lines_rust::{function}");
+        let frames = path["frames"].as_array().expect("a list");
+        let frame = frames.iter().find(|frame| frame["function"] == name);
+        let frame = frame.unwrap_or_else(|| panic!("no {name}: {path:#}"));
+        let file = frame["file"].as_str().expect("a file");
+        assert!(file.ends_with("heap_lines_rust.rs"), "{file}");
+        assert_eq!(frame["line"], line_of("heap_lines_rust.rs", marked));
+    }
+    Outcome::Pass
 }
 
 fn objects_without_names_or_unwind_tables_are_told(env: &TestEnv) -> Outcome {

@@ -50,11 +50,40 @@ pub struct Profile<'a> {
     pub executables: Vec<Stacks<'a>>,
 }
 
-/// `leak (app.c:12) < step (app.c:30) < main (app.c:41)`: the innermost function first, and `…` for what is beyond so many.
+/// What the names of functions of a language's own library begin with.
+const OF_LIBRARIES: [&str; 6] = [
+    "alloc::",
+    "core::",
+    "std::",
+    "__gnu_cxx::",
+    "operator new",
+    "void std::",
+];
+
+fn is_of_library(frame: &Frame) -> bool {
+    let name = frame.function.trim_start_matches('<');
+    OF_LIBRARIES.iter().any(|of| name.starts_with(of))
+}
+
+/// `leak (app.c:12) < step (app.c:30) < main (app.c:41)`: the innermost function first, and `…` for what is beyond so many, and
+/// for functions of the language's library between the innermost and the first that is none.
 pub(crate) fn call_chain(frames: &[&Frame], most: usize) -> String {
-    let named = frames.iter().rev().take(most).map(|frame| named(frame));
-    let mut chain: Vec<String> = named.collect();
-    if frames.len() > most {
+    let library = frames
+        .iter()
+        .rev()
+        .take_while(|frame| is_of_library(frame))
+        .count();
+    let (innermost, others) = match library {
+        // All of it, or so little that nothing is gained.
+        few if few <= 2 || few == frames.len() => (None, frames),
+        _ => (frames.last(), &frames[..frames.len() - library]),
+    };
+    let mut chain: Vec<String> = innermost.iter().map(|frame| named(frame)).collect();
+    if innermost.is_some() {
+        chain.push("…".to_owned());
+    }
+    chain.extend(others.iter().rev().take(most).map(|frame| named(frame)));
+    if others.len() > most {
         chain.push("…".to_owned());
     }
     chain.join(" < ")
@@ -345,6 +374,28 @@ mod tests {
             "leak (app.c:12) < step < main (app.c:41)"
         );
         assert_eq!(call_chain(&leak, 2), "leak (app.c:12) < step < …");
+    }
+
+    #[test]
+    fn what_lies_between_the_allocator_and_the_program_is_left_out() {
+        let all = [
+            "main",
+            "app::grow",
+            "<alloc::vec::Vec<T>>::push",
+            "alloc::raw_vec::grow",
+            "alloc::alloc::alloc",
+        ];
+        let all = all.map(|name| frame(name, None));
+        let all: Vec<&Frame> = all.iter().collect();
+        assert_eq!(
+            call_chain(&all, 6),
+            "alloc::alloc::alloc < … < app::grow < main"
+        );
+        assert_eq!(
+            call_chain(&all[2..], 2),
+            "alloc::alloc::alloc < alloc::raw_vec::grow < …"
+        );
+        assert_eq!(call_chain(&all[..4], 1), "alloc::raw_vec::grow < …");
     }
 
     #[test]

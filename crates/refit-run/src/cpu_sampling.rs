@@ -7,7 +7,7 @@ use refit_launch::{Asked, Worker};
 use refit_meter::{CpuEvents, CpuProfile};
 
 /// How often what the kernel has written is taken.
-const TICK: Duration = Duration::from_millis(5);
+const TICK: Duration = Duration::from_millis(10);
 /// How long the last samples are unwound, and functions named.
 const LIMIT: Duration = Duration::from_secs(20);
 

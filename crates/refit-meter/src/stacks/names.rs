@@ -4,8 +4,10 @@
 //! build id below /usr/lib/debug, DWARF packages), and else the name alone from its symbols.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use blazesym::MaybeDefault;
@@ -44,20 +46,25 @@ impl Names {
         if let Some(frames) = self.known.get(&key) {
             return Rc::clone(frames);
         }
-        let frames: Rc<[Frame]> = self.look_up(key.0, address).unwrap_or_default().into();
+        let frames: Rc<[Frame]> = self.look_up(file, address).unwrap_or_default().into();
         self.known.insert(key, Rc::clone(&frames));
         frames
     }
 
-    fn look_up(&self, file: i32, address: u64) -> Option<Vec<Frame>> {
-        // It is this file, whatever has its name by now.
-        let source = Source::Elf(Elf::new(format!("/proc/self/fd/{file}")));
-        let found = self
-            .symbolizer
-            .symbolize_single(&source, Input::VirtOffset(address));
-        let Ok(Symbolized::Sym(symbol)) = found else {
-            return None;
-        };
+    fn look_up(&self, file: &File, address: u64) -> Option<Vec<Frame>> {
+        let path = path_of(file);
+        // Debug information that cannot be read leaves the names of the symbols.
+        let symbol = [true, false].into_iter().find_map(|debug_syms| {
+            let source = Source::Elf(Elf {
+                debug_syms,
+                ..Elf::new(&path)
+            });
+            let input = Input::VirtOffset(address);
+            match self.symbolizer.symbolize_single(&source, input) {
+                Ok(Symbolized::Sym(symbol)) => Some(symbol.into_owned()),
+                _ => None,
+            }
+        })?;
         let inlined = symbol.inlined.iter().rev().map(|function| Frame {
             is_inlined: true,
             ..frame(&function.name, function.code_info.as_ref())
@@ -65,6 +72,18 @@ impl Names {
         let around = frame(&symbol.name, symbol.code_info.as_deref());
         Some(inlined.chain([around]).collect())
     }
+}
+
+/// Its own path while that names it, so that what lies beside it is found; else what stands for the open file.
+fn path_of(file: &File) -> PathBuf {
+    let open = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let identity = |about: Metadata| (about.dev(), about.ino());
+    let path = fs::read_link(&open).ok().filter(|path| {
+        let [named, opened] =
+            [fs::metadata(path), file.metadata()].map(|about| about.map(identity));
+        matches!((named, opened), (Ok(named), Ok(opened)) if named == opened)
+    });
+    path.unwrap_or(open)
 }
 
 fn frame(symbol: &str, at: Option<&CodeInfo<'_>>) -> Frame {

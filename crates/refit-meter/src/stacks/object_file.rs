@@ -8,9 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use framehop::{ExplicitModuleSectionInfo, Module};
-use object::read::elf::{ElfFile64, FileHeader, SectionHeader};
+use object::elf::PF_X;
+use object::read::elf::{ElfFile64, ElfSegment64, FileHeader, SectionHeader};
 use object::read::{ReadCache, ReadCacheRange, SectionIndex};
-use object::{Endianness, Object, ObjectSegment};
+use object::{Endianness, Object, ObjectSegment, SegmentFlags};
 use refit_session::open_regular;
 use rustix::fs::{MemfdFlags, memfd_create};
 
@@ -33,7 +34,7 @@ pub type Section = Arc<[u8]>;
 pub struct ObjectFile {
     /// Open as long as this exists: its names are read later.
     pub file: File,
-    /// Where each segment lies in the file, and its address.
+    /// Where each segment of code lies in the file, and its address.
     segments: Vec<(Range<u64>, u64)>,
     text: Option<Range<u64>>,
     got: Option<Range<u64>>,
@@ -86,7 +87,9 @@ impl ObjectFile {
         let parts = ReadCache::new(&self.file);
         let elf = Elf::parse(parts.range(0, size)).ok()?;
         let content = |range| content(range, &self.file, size);
-        let segments = elf.segments().map(|segment| {
+        // A page of the file may belong to the end of one segment and to the begin of the next: linkers that do not pad.
+        let is_code = |segment: &ElfSegment64<'_, '_, Endianness, _>| matches!(segment.flags(), SegmentFlags::Elf { p_flags } if p_flags & PF_X != 0);
+        let segments = elf.segments().filter(is_code).map(|segment| {
             let (at, bytes) = segment.file_range();
             (at..at.saturating_add(bytes), segment.address())
         });
@@ -126,7 +129,7 @@ impl ObjectFile {
         eh_frame.is_some_and(|(_, bytes)| bytes.len() > 8)
     }
 
-    /// What is added to an address of the file, where the part of it that begins at `offset` is mapped at `start`.
+    /// What is added to an address of the file, where the code of it that begins at `offset` is mapped at `start`.
     pub fn bias(&self, start: u64, offset: u64) -> Option<u64> {
         // Mappings begin at pages, segments anywhere.
         let holds = |range: &Range<u64>| range.start & !4095 <= offset && offset < range.end;
