@@ -62,6 +62,7 @@ pub static TOPICS: &[Topic] = &[
         "safety.md"
     ),
     page!("tasks", "\"I want to …\": the command for it", "tasks.md"),
+    page!("words", "what refit's own words mean", "words.md"),
     page!(
         "coming-from",
         "the options of hyperfine, eatmydata, strace and others, and where they are here",
