@@ -99,6 +99,7 @@ mod directories;
 mod disk;
 mod doctor_process;
 mod doctor_process_access;
+mod documents;
 mod endurance;
 mod export_kubernetes;
 mod export_oci;
@@ -325,6 +326,7 @@ const TABLE: &[&[Test]] = &[
     disk::TESTS,
     doctor_process::TESTS,
     doctor_process_access::TESTS,
+    documents::TESTS,
     endurance::TESTS,
     export_workload::TESTS,
     export_kubernetes::TESTS,
