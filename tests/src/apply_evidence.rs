@@ -129,7 +129,11 @@ fn the_winner_is_applied_to_what_its_recipe_stands_for(env: &TestEnv) -> Outcome
     let apply = words("apply", &root, &["--from", &fewer, "--yes"]);
     expect_message(&env.refit(&apply), 2, "loses-on-crash");
     let reported = env.refit(&["report", &fewer]);
-    expect_printed(&reported, 0, "Only where a power cut may take data: ");
+    expect_printed(
+        &reported,
+        0,
+        "Only if losing data at a power cut is acceptable: ",
+    );
 
     // A setting that the service names otherwise.
     let other = edited(env, &result, "applied.json", |result| {

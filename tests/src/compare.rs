@@ -288,7 +288,7 @@ fn where_fewer_durable_calls_are_made_nothing_is_safe(env: &TestEnv) -> Outcome 
     assert!(fewer["baseline"].as_f64() >= Some(20.0), "{fast:#}");
     let text = printed(&output);
     assert!(
-        text.starts_with("Only where a power cut may take data: "),
+        text.starts_with("Only if losing data at a power cut is acceptable: "),
         "{text}"
     );
     assert!(text.contains("fewer syncs: env.FAST=1"), "{text}");

@@ -83,7 +83,7 @@ fn one_table_holds_gain_and_loss(env: &TestEnv) -> Outcome {
     let first = std::fs::read_to_string(env.path("a.md")).expect("written");
     let says = [
         "Yes: ",
-        "Only where a power cut may take data: ",
+        "Only if losing data at a power cut is acceptable: ",
         "No",
         "Not yet: ",
     ];

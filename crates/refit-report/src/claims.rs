@@ -34,12 +34,23 @@ fn gaining(sentence: &str) -> [BTreeSet<&str>; 2] {
         let (Some(""), Some(name), Some(rest)) = (words.next(), words.next(), words.next()) else {
             continue;
         };
-        let gains = [" gives ", " is faster", " takes "];
-        if let (Some(lead), true) = (lead, gains.iter().any(|word| rest.starts_with(word))) {
+        let is_gain = [" is faster", " takes "]
+            .iter()
+            .any(|word| rest.starts_with(word))
+            || is_one_number(rest);
+        if let (Some(lead), true) = (lead, is_gain) {
             gaining[lead].insert(name);
         }
     }
     gaining
+}
+
+/// ` is 3.6× faster …`: without the ends of an interval in place of the number.
+fn is_one_number(rest: &str) -> bool {
+    let words = rest
+        .strip_prefix(" is ")
+        .and_then(|rest| rest.split_once(' '));
+    words.is_some_and(|(factor, rest)| factor.ends_with('×') && rest.starts_with("faster"))
 }
 
 /// Whether every run of a variant made fewer sync calls than every run of both baselines.
@@ -106,9 +117,10 @@ fn no_sentence_says_more_than_its_runs() {
             let near = ends.map(|end| factor(Measure::Duration, end));
             let near = near.into_iter().fold(f64::INFINITY, f64::min);
             assert!(near > 1.0, "{text}");
-            let one_number = format!("`{name}` gives ");
+            let quoted = format!("`{name}`");
+            let mut told = text.split(&quoted).skip(1);
             small += usize::from(near <= 1.05);
-            assert!(near > 1.05 || !text.contains(&one_number), "{text}");
+            assert!(near > 1.05 || !told.any(is_one_number), "{text}");
         }
         // What measures it again, and what tune and apply keep, is what the sentence says.
         let gains: Vec<usize> = (rows.iter())

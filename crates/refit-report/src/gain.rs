@@ -11,7 +11,7 @@ const WIDE: f64 = 1.25;
 /// Where the near end of its interval is not beyond this factor, a gain is not told as one number.
 const SMALL: f64 = 1.05;
 
-/// What a gain is, in words: `gives 1.9× (wall −47 %, safe)`; of an amount `takes 20 % less (…)`. `details`: what stands
+/// What a gain is, in words: `is 1.9× faster (wall −47 %, safe)`; of an amount `takes 20 % less (…)`. `details`: what stands
 /// between the parentheses. Where the interval is wide, its ends stand there too; where it comes near to nothing, they
 /// take the place of the number: `is faster, by 1.01× to 12× (…)`.
 pub fn gives(effect: &EffectRecord, measure: Measure, details: &str) -> String {
@@ -22,7 +22,7 @@ pub fn gives(effect: &EffectRecord, measure: Measure, details: &str) -> String {
     let factor = one(factor(measure, effect.change));
     let gives = match measure {
         Measure::Amount => format!("takes {factor} less"),
-        Measure::Rate | Measure::Duration => format!("gives {factor}"),
+        Measure::Rate | Measure::Duration => format!("is {factor} faster"),
     };
     match ends(effect, measure) {
         None => format!("{is} ({details})"),
@@ -46,7 +46,7 @@ fn ends(effect: &EffectRecord, measure: Measure) -> Option<[f64; 2]> {
 /// `1.9×`.
 fn times(factor: f64) -> String {
     match factor {
-        _ if !factor.is_finite() => "an unknown factor".to_owned(),
+        _ if !factor.is_finite() => "many times".to_owned(),
         _ if factor < 1.095 => format!("{factor:.2}×"),
         _ if factor < 9.95 => format!("{factor:.1}×"),
         _ => format!("{}×", format::count(factor)),
@@ -81,13 +81,13 @@ mod tests {
             gives(&effect, measure, "d")
         };
         let rate = |change, interval| gives(change, interval, Measure::Rate);
-        assert_eq!(rate(2.5, [2.4, 2.6]), "gives 3.5× (d)");
-        assert_eq!(rate(2.5, [1.2, 4.6]), "gives 3.5× (2.2× to 5.6×; d)");
+        assert_eq!(rate(2.5, [2.4, 2.6]), "is 3.5× faster (d)");
+        assert_eq!(rate(2.5, [1.2, 4.6]), "is 3.5× faster (2.2× to 5.6×; d)");
         assert_eq!(rate(2.5, [0.008, 10.89]), "is faster, by 1.01× to 12× (d)");
         assert_eq!(rate(0.03, [0.02, 0.04]), "is faster, by 1.02× to 1.04× (d)");
         let time = |change, interval| gives(change, interval, Measure::Duration);
-        assert_eq!(time(-0.5, [-0.51, -0.49]), "gives 2.0× (d)");
-        assert_eq!(time(-0.5, [-0.6, -0.2]), "gives 2.0× (1.2× to 2.5×; d)");
+        assert_eq!(time(-0.5, [-0.51, -0.49]), "is 2.0× faster (d)");
+        assert_eq!(time(-0.5, [-0.6, -0.2]), "is 2.0× faster (1.2× to 2.5×; d)");
         let amount = |change, interval| gives(change, interval, Measure::Amount);
         assert_eq!(amount(-0.2, [-0.21, -0.19]), "takes 20 % less (d)");
         assert_eq!(

@@ -19,10 +19,10 @@ pub const MOST: usize = 4;
 pub const YES: &str = "Yes: ";
 
 /// Everything that gains risks data …
-pub const ONLY_WHERE: &str = "Only where a power cut may take data: ";
+pub const ONLY_WHERE: &str = "Only if losing data at a power cut is acceptable: ";
 
 /// … and the same after what does not.
-pub const WHERE: &str = "where a power cut may take data, ";
+pub const WHERE: &str = "if losing data at a power cut is acceptable, ";
 
 /// More runs may tell.
 pub const NOT_YET: &str = "Not yet: ";
@@ -285,7 +285,7 @@ mod tests {
 
     use crate::sample;
 
-    const RISKY: &str = "Only where a power cut may take data: `sync=off` gives 2.4× (wall −58.5 %, loses-on-crash) and \
+    const RISKY: &str = "Only if losing data at a power cut is acceptable: `sync=off` is 2.4× faster (wall −58.5 %, loses-on-crash) and \
                          costs max-rss +12 %; what a power cut takes was not tested: \
                          `refit crash sync=off --check CHECK --ack SOURCE -- ./import.sh --rows 10000`";
 
@@ -316,8 +316,8 @@ mod tests {
         (effect.gain, effect.verdict, effect.change) = (true, Some(Verdict::Faster), -0.2);
         effect.interval = Some([-0.21, -0.19]);
         let text = sentence(&comparison);
-        let start = "Yes: `malloc=jemalloc` gives 1.2× (wall −20.0 %, safe) and costs max-rss +16 %; \
-                     where a power cut may take data, `sync=off` gives 2.4× ";
+        let start = "Yes: `malloc=jemalloc` is 1.2× faster (wall −20.0 %, safe) and costs max-rss +16 %; \
+                     if losing data at a power cut is acceptable, `sync=off` is 2.4× faster ";
         assert!(text.starts_with(start), "{text}");
     }
 
@@ -357,7 +357,7 @@ mod tests {
         let all = comparison.effects.iter().cloned();
         let all = all.filter(|effect| effect.metric != "p99").chain(other);
         comparison.effects = all.collect();
-        let costs = "`sync@exe:cleanup=off` gives 2.5× (rate +145.9 %, loses-on-crash) and costs p99 +310 % (4.1×), p75 +40 %; ";
+        let costs = "`sync@exe:cleanup=off` is 2.5× faster (rate +145.9 %, loses-on-crash) and costs p99 +310 % (4.1×), p75 +40 %; ";
         let text = sentence(&comparison);
         assert!(text.contains(costs), "{text}");
     }
@@ -421,7 +421,7 @@ mod tests {
     fn an_amount_that_shrinks_and_a_rate_that_grows_are_gains() {
         let mut comparison = sample::service();
         let text = sentence(&comparison);
-        assert!(text.contains("gives 2.5× (rate +145.9 %, "), "{text}");
+        assert!(text.contains("is 2.5× faster (rate +145.9 %, "), "{text}");
         comparison.experiment.main = "pss".to_owned();
         let text = sentence(&comparison);
         assert!(!text.contains('×') || text.contains("more"), "{text}");

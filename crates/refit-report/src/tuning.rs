@@ -89,7 +89,7 @@ fn answer(tuning: &Tuning) -> String {
     };
     let mut parts: Vec<String> = taken
         .iter()
-        .map(|answer| format!("where {} is accepted: {}", answer.accepted, told(answer)))
+        .map(|answer| format!("if {} is accepted: {}", answer.accepted, told(answer)))
         .collect();
     parts[0] = match first.risk == Risk::NONE {
         true => format!("{YES}{}", told(first)),
@@ -101,7 +101,7 @@ fn answer(tuning: &Tuning) -> String {
         .collect();
     if !levels.is_empty() {
         parts.push(format!(
-            "nothing to take where {} is accepted",
+            "nothing to take if {} is accepted",
             levels.join(" or ")
         ));
     }
@@ -408,9 +408,9 @@ mod tests {
         assert_eq!(taken.variant.as_deref(), Some("sync=off"));
         let nothing = tuning.answers[0].clone();
         tuning.answers = vec![nothing.clone(), taken.clone()];
-        let start = "Only where loses-on-crash is accepted: sync=off: ";
+        let start = "Only if loses-on-crash is accepted: sync=off: ";
         assert!(first(&tuning).starts_with(start), "{}", first(&tuning));
-        let end = "; nothing to take where safe is accepted";
+        let end = "; nothing to take if safe is accepted";
         assert!(first(&tuning).ends_with(end), "{}", first(&tuning));
 
         let mut safe = taken.clone();
@@ -420,7 +420,7 @@ mod tests {
         assert_eq!(first(&tuning).matches("malloc=jemalloc").count(), 1);
         tuning.answers = vec![safe, taken];
         assert!(first(&tuning).starts_with("Yes: malloc=jemalloc: "));
-        assert!(first(&tuning).contains("; where loses-on-crash is accepted: sync=off: "));
+        assert!(first(&tuning).contains("; if loses-on-crash is accepted: sync=off: "));
 
         tuning.answers = vec![nothing];
         assert_eq!(first(&tuning), "No: nothing is proven to help");

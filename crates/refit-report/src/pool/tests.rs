@@ -178,17 +178,17 @@ fn the_first_line_tells_whether_to_take_it_and_on_which_condition() {
     );
     pool.variants[1].pooled = Some(everywhere(true, Verdict::Faster));
     let line = first_line(&pool);
-    assert!(line.starts_with("Yes: `malloc=jemalloc` gives "), "{line}");
+    assert!(line.starts_with("Yes: `malloc=jemalloc` is "), "{line}");
     let then = "; what `sync=off` gives depends on the disk: ";
     assert!(line.contains(then), "{line}");
     pool.variants[0].factors.clear();
     pool.variants[0].pooled = Some(everywhere(true, Verdict::Faster));
     let line = first_line(&pool);
-    let then = "; where a power cut may take data, `sync=off` gives ";
+    let then = "; if losing data at a power cut is acceptable, `sync=off` is ";
     assert!(line.contains(then), "{line}");
     pool.variants.truncate(1);
     let line = first_line(&pool);
-    let start = "Only where a power cut may take data: `sync=off` gives ";
+    let start = "Only if losing data at a power cut is acceptable: `sync=off` is ";
     assert!(line.starts_with(start), "{line}");
     for (verdict, start) in [
         (Verdict::Inconclusive, "Not yet: of `sync=off` "),

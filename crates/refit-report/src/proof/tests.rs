@@ -88,9 +88,9 @@ fn the_answer_is_the_first_line_of_every_format() {
     let answer = answer(&compared);
     assert_eq!(
         answer,
-        "Only where a power cut may take data: \
-         `sync@exe:cleanup=off` gives 2.5× (+145.9 %) and lost at most 400 ms (80 items) in 40 images, newest only; \
-         `conf.queue=tmpfs` gives 3.1× (+213.0 %) and lost everything"
+        "Only if losing data at a power cut is acceptable: \
+         `sync@exe:cleanup=off` is 2.5× faster (+145.9 %) and lost at most 400 ms (80 items) in 40 images, newest only; \
+         `conf.queue=tmpfs` is 3.1× faster (+213.0 %) and lost everything"
     );
     assert!(at(&compared, 400).starts_with(&format!("{answer}\n")));
     let answer = answer.replace('`', "");
@@ -214,8 +214,8 @@ fn what_was_not_cut_is_called_that() {
     let text = at(&compared, 400);
     assert!(
         text.starts_with(
-            "Only where a power cut may take data: `sync@exe:cleanup=off` gives 2.5× (+145.9 %, loses-on-crash); \
-             `conf.queue=tmpfs` gives 3.1× (+213.0 %, loses-on-crash); \
+            "Only if losing data at a power cut is acceptable: `sync@exe:cleanup=off` is 2.5× faster (+145.9 %, loses-on-crash); \
+             `conf.queue=tmpfs` is 3.1× faster (+213.0 %, loses-on-crash); \
              what a power cut takes was not tested: root is needed"
         ),
         "{text}"
@@ -254,7 +254,7 @@ fn without_an_acknowledgement_no_loss_is_denied() {
         let answer = answer(&compared);
         assert!(
             answer.ends_with(&format!(
-                "`conf.queue=tmpfs` gives 3.1× (+213.0 %) and {told}"
+                "`conf.queue=tmpfs` is 3.1× faster (+213.0 %) and {told}"
             )),
             "{answer}"
         );
@@ -293,14 +293,14 @@ fn what_lost_nothing_in_any_cut_is_a_yes() {
     let answer = answer(&compared);
     assert_eq!(
         answer,
-        "Yes: `malloc=jemalloc` gives 10× (+900.0 %; safe, not cut) and costs pss +21 %"
+        "Yes: `malloc=jemalloc` is 10× faster (+900.0 %; safe, not cut) and costs pss +21 %"
     );
     effect_mut(&mut compared.comparison, 3, "rate").gain = false;
     let answer = self::answer(&compared);
     assert_eq!(
         answer,
-        "Yes: `sync@exe:cleanup=off` gives 2.5× (+145.9 %) and lost nothing in 40 images; \
-         where a power cut may take data, `conf.queue=tmpfs` gives 3.1× (+213.0 %) and lost everything"
+        "Yes: `sync@exe:cleanup=off` is 2.5× faster (+145.9 %) and lost nothing in 40 images; \
+         if losing data at a power cut is acceptable, `conf.queue=tmpfs` is 3.1× faster (+213.0 %) and lost everything"
     );
 }
 
