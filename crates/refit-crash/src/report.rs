@@ -33,20 +33,20 @@ pub struct CrashReport {
     pub recipe: Option<String>,
     /// The program: the command, or what the recipe starts.
     pub command: Vec<String>,
-    /// Beneath every mode.
+    /// Settings of every mode.
     pub with: String,
-    /// As it was typed.
+    /// The check, as typed.
     pub check: String,
-    /// As it was typed.
+    /// Where acknowledgements come from, as typed.
     pub ack: String,
-    /// The load, as it was typed.
+    /// The command that loads a server, as typed.
     pub load: Option<String>,
-    /// The command that ran as long as the program, as it was typed.
+    /// The command that ran as long as the program, as typed.
     pub background: Option<String>,
-    /// Before anything that is cut, as it was typed.
+    /// The command that filled the file system before the run, as typed.
     #[serde(default)]
     pub prepare: Option<String>,
-    /// What says that the program is ready, as it was typed.
+    /// The command that succeeds when the program is ready, as typed.
     #[serde(default)]
     pub ready: Option<String>,
     /// How long the run was allowed to last.
@@ -55,7 +55,7 @@ pub struct CrashReport {
     /// The run was ended after that time.
     #[serde(default)]
     pub stop: bool,
-    /// Cuts of each mode that were asked for.
+    /// Cuts of each variant that were asked for.
     #[serde(default)]
     pub cuts: usize,
     /// Its other options, as they were typed.

@@ -24,7 +24,7 @@ pub struct Row<'a> {
     pub verdict: String,
     /// How that is.
     pub tone: Tone,
-    /// `12 of 212`: bad images among the different ones.
+    /// `12 of 212`: lossy images among the different ones.
     pub images: String,
     /// In which manner it loses.
     pub how: String,
@@ -60,7 +60,7 @@ pub fn table(rows: &[Row]) -> Table<'static> {
         *tone = row.risk();
     }
     Table {
-        name: Column::code("mode", cells(|row| &row.name)),
+        name: Column::code("variant", cells(|row| &row.name)),
         numbers: vec![
             Column::numbers("worst loss", cells(|row| &row.worst)),
             Column::numbers("oldest", cells(|row| &row.oldest)),
@@ -68,7 +68,7 @@ pub fn table(rows: &[Row]) -> Table<'static> {
         bars: None,
         verdict: Column::verdicts("verdict", verdicts),
         extras: vec![
-            Column::numbers("bad images", cells(|row| &row.images)),
+            Column::numbers("lossy images", cells(|row| &row.images)),
             Column::words("how", cells(|row| &row.how)),
             Column::numbers("cuts", cells(|row| &row.cuts)),
             Column::numbers("acked", cells(|row| &row.acknowledged)),

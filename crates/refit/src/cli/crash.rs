@@ -14,7 +14,7 @@ use super::{OUTPUT, ReachArgs, SETTINGS, complete, duration, seed};
 /// The program runs on a disk that refit records, with a file system of its own;
 /// your own disk is not touched. For many moments of the run refit then mounts an
 /// image that this disk may hold after a power cut, and a check finds which of
-/// the acknowledged items are there. The first mode is a control: a disk that
+/// the acknowledged items are there. The first run is a control: a disk that
 /// ignores flushes has to lose something, or the check could not see a loss.
 /// Then the power of the baseline is cut, and of each VARIANT (without one, of
 /// those of the recipe).
@@ -85,12 +85,12 @@ pub struct CrashArgs {
     #[arg(long, help_heading = "The recorded run")]
     pub stop: bool,
 
-    /// Settings for the baseline and every variant; disk= is the recorded disk's
+    /// Settings for every run, the baseline's too; disk= is the recorded disk's
     /// flush latency
     #[arg(long, value_name = "SETTINGS", help_heading = SETTINGS, add = ArgValueCompleter::new(complete::settings))]
     pub with: Vec<OsString>,
 
-    /// Cuts of each mode [default: 300, or as in the recipe]
+    /// Cuts of each variant [default: 300, or as in the recipe]
     #[arg(long, value_name = "N", help_heading = "Disk and cuts")]
     pub cuts: Option<usize>,
 

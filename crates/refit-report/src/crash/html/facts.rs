@@ -31,7 +31,7 @@ pub fn reached(main: &mut Markup, rows: &[Row]) {
             Column::numbers(title, numbers)
         };
         let columns = [
-            Column::code("mode", words(|row, _| row.name.clone())),
+            Column::code("variant", words(|row, _| row.name.clone())),
             Column::words("ended", words(|_, run| ended(run))),
             Column::prose("not reached", words(|_, run| unreached(run))),
             number("processes", |run| run.coverage.processes_seen),
@@ -228,7 +228,7 @@ pub fn machine(main: &mut Markup, report: &CrashReport) {
         ("kernel", report.kernel.clone()),
         ("check", report.check.clone()),
         ("acknowledged by", report.ack.clone()),
-        ("under every mode", report.with.clone()),
+        ("under every variant", report.with.clone()),
         ("seed of the cuts", format::seed(report.seed)),
         ("records", report.directory.clone()),
     ];

@@ -14,7 +14,7 @@ use crate::markup::{At, Markup, part};
 /// Columns of a picture: what lies closer together shares a mark, and thousands
 /// of cuts take no more room than these.
 const COLUMNS: usize = 320;
-/// Of the part that shows ages, in pixels.
+/// Height of the part that shows ages, in pixels.
 const HEIGHT: f64 = 150.0;
 /// Of a lane beneath it.
 const LANE: f64 = 18.0;
@@ -220,9 +220,9 @@ fn columns(mode: &Mode, span: &Span, harm: Option<Harm>) -> Vec<usize> {
     columns
 }
 
-/// Columns of what is counted: broad enough to be quiet.
+/// Number of columns of a histogram: few enough to look smooth.
 const BROAD: usize = 120;
-/// Of what stands in a lane, in pixels.
+/// Height of what stands in a lane, in pixels.
 const FULL: f64 = 12.0;
 
 /// How many of these times there are in each broad column, as a part of the most.
