@@ -99,7 +99,7 @@ pub fn require(env: &TestEnv, name: &str, output: &Output) {
 
 /// Why a shipped variant may be skipped: a later refit has it, or another version of a program or library.
 const NOT_HERE: [&str; 3] = [
-    "this refit has no knob `",
+    "this refit has no setting `",
     "the installed mimalloc has no option `",
     "Ruby ",
 ];

@@ -137,7 +137,7 @@ fn what_this_refit_cannot_try_is_listed_and_the_rest_is_tried(env: &TestEnv) -> 
     assert_eq!(settings, ["future=8ms", "malloc=/nowhere/lib.so"]);
     let text = printed(&output);
     assert!(
-        text.contains("unavailable: future=8ms: this refit has no knob `future`"),
+        text.contains("unavailable: future=8ms: this refit has no setting `future`"),
         "{text}"
     );
     assert!(
@@ -149,7 +149,7 @@ fn what_this_refit_cannot_try_is_listed_and_the_rest_is_tried(env: &TestEnv) -> 
     expect_code(&output, 0);
     let text = printed(&output);
     assert!(
-        text.contains("skipped later: future=8ms: this refit has no knob"),
+        text.contains("skipped later: future=8ms: this refit has no setting"),
         "{text}"
     );
     // With nothing left to try there is nothing to compare; typed, it is a mistake.

@@ -87,7 +87,7 @@ fn an_unknown_knob_names_those_there_are(env: &TestEnv) -> Outcome {
             let output = finish(&mut refit(env, &[&args, words].concat()));
             expect_code(&output, 2);
             let text = messages(&output);
-            let all = "the recipe knobs declares no such knob\n  it has conf.log=off, conf.queue=disk|tmpfs";
+            let all = "the recipe knobs declares no such setting\n  it has conf.log=off, conf.queue=disk|tmpfs";
             let named = text.contains(&format!("{}: {all}", word.trim_start_matches("sync=off+")));
             assert!(named, "{words:?}: {}", described(&output));
             folder.nothing_left();

@@ -7,13 +7,14 @@ use std::process::{Child, Command};
 use crate::locations::{allocator_file, system_library};
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code, refit_path};
+use crate::test_env::{TestEnv, described, expect_code, expect_refused, refit_path};
 
 pub const TESTS: &[Test] = &[
     test!(doctor_says_what_the_machine_allows),
     test!(doctor_says_what_of_a_program_can_be_reached),
     test!(explain_starts_nothing),
     test!(help_is_a_verb_and_has_headings),
+    test!(what_is_mistyped_gets_the_nearest),
     test!(huge_pages_are_taken_away_as_far_as_a_process_may_ask),
     test!(variables_and_libraries_reach_the_program),
     test!(the_demo_compares_a_mail_queue).limit_seconds(150),
@@ -58,7 +59,7 @@ fn doctor_says_what_the_machine_allows(env: &TestEnv) -> Outcome {
         .any(|line| line.split(' ').nth(2) == Some("cgroup2"));
     assert_eq!(row("cgroups").contains('2'), has_second, "{page}");
     let has_pressure = Path::new("/proc/pressure/io").exists();
-    assert_eq!(!row("pressure").contains("not told"), has_pressure);
+    assert_eq!(!row("pressure").contains("not available"), has_pressure);
     if !env.as_root() {
         assert!(row("witness").contains("only root"), "{page}");
         assert!(row("crash lab").contains("root is needed"), "{page}");
@@ -170,6 +171,31 @@ fn explain_starts_nothing(env: &TestEnv) -> Outcome {
 }
 
 /// The kernel's own word for it: THP_enabled in /proc/PID/status.
+fn what_is_mistyped_gets_the_nearest(env: &TestEnv) -> Outcome {
+    let command = ["sync=off", "--", "true"];
+    for (typed, meant) in [
+        (&["compare", "--jsn", "x"][..], "did you mean --json?"),
+        (&["compere"], "did you mean refit compare?"),
+        (&["recipes", "shw"], "did you mean refit recipes show?"),
+        (
+            &["export", "kubernetes", "compar"],
+            "did you mean refit export kubernetes compare?",
+        ),
+        (
+            &["compare", "snyc=off"],
+            "unknown setting `snyc`; did you mean `sync=off`?",
+        ),
+    ] {
+        expect_refused(env, &[typed, &command].concat(), &[meant]);
+    }
+    // What is like nothing gets no proposal, least of all to pass it to the command.
+    let output = env.refit(&["compare", "--no-such-thing", "sync=off", "--", "true"]);
+    expect_code(&output, 2);
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!messages.contains("tip:"), "{messages}");
+    Outcome::Pass
+}
+
 fn huge_pages_are_taken_away_as_far_as_a_process_may_ask(env: &TestEnv) -> Outcome {
     let grep = ["grep", "THP_enabled", "/proc/self/status"];
     let enabled = |args: &[&str]| {

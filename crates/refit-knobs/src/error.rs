@@ -9,11 +9,11 @@ use crate::scope::{ExeNameProblem, PathProblem};
 /// What to type instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hint {
-    /// Most likely this; a word that parses.
+    /// What was most likely meant; a word that parses.
     DidYouMean(String),
-    /// The same without what cannot stand there; a word that parses.
+    /// What was typed, without what cannot stand there; a word that parses.
     Write(String),
-    /// Something of this form; a word that parses, too.
+    /// An example of the form; a word that parses, too.
     AsIn(String),
 }
 
@@ -56,7 +56,7 @@ pub enum SettingError {
     #[error("`bare` is not a variant but an option; write `--bare` in its place")]
     Bare,
 
-    #[error("there is no knob `{knob}` (there are {known}); {hint}")]
+    #[error("unknown setting `{knob}`{}; {hint}", all_unless_near(known, hint))]
     UnknownKnob {
         knob: String,
         known: String,
@@ -166,7 +166,7 @@ pub enum SettingError {
     UnknownOption {
         allocator: &'static str,
         option: String,
-        /// All of them, if none is near.
+        /// Every option, if none is like what was typed.
         known: String,
         hint: Hint,
     },
@@ -206,6 +206,14 @@ pub enum SettingError {
         first: String,
         second: String,
     },
+}
+
+/// All there are, where none is like what was typed.
+fn all_unless_near(known: &str, hint: &Hint) -> String {
+    match hint {
+        Hint::DidYouMean(_) => String::new(),
+        Hint::Write(_) | Hint::AsIn(_) => format!(" (there are {known})"),
+    }
 }
 
 fn as_in(knob: &str) -> String {

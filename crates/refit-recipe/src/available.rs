@@ -97,7 +97,7 @@ fn look(
     allocator_dir: Option<&Path>,
 ) -> Result<Variant, String> {
     let variant = Variant::parse(settings).map_err(|error| match error {
-        SettingError::UnknownKnob { knob, .. } => format!("this refit has no knob `{knob}`"),
+        SettingError::UnknownKnob { knob, .. } => format!("this refit has no setting `{knob}`"),
         error => error.to_string(),
     })?;
     let joined = with.join(variant.settings());

@@ -37,15 +37,15 @@ pub enum ConfAction {
 pub enum ConfError {
     /// The recipe knows no such name or value.
     #[error(
-        "{setting}: the recipe {recipe} declares no such knob\n  it has {}",
+        "{setting}: the recipe {recipe} declares no such setting\n  it has {}",
         printable(known)
     )]
     Unknown {
-        /// As it was typed.
+        /// The setting, as typed.
         setting: String,
-        /// Its name.
+        /// The recipe's name.
         recipe: String,
-        /// All of them.
+        /// The settings that it declares, with their values.
         known: String,
     },
     /// The line is not there, or more than once.

@@ -325,7 +325,7 @@ pub struct Promise {
     pub size: Option<Size>,
     /// how long the run lasts, unless it ends earlier or --for is given
     pub length: Time,
-    /// cuts of each mode where --cuts is not given; default 300
+    /// cuts of each variant where --cuts is not given; default 300
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub cuts: Option<usize>,
     /// settings for the baseline with which `make crash-night` repeats everything

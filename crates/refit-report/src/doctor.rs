@@ -141,7 +141,7 @@ fn measured(machine: &Machine, page: &mut Page) {
     page.row(
         "cgroups",
         match machine.cgroups.as_slice() {
-            [] => "none are mounted: services are not told apart",
+            [] => "none are mounted: services cannot be distinguished",
             [1] => "version 1",
             [2] => "version 2",
             _ => "versions 1 and 2",
@@ -150,17 +150,17 @@ fn measured(machine: &Machine, page: &mut Page) {
     page.row(
         "memory peak",
         if machine.tells_peaks {
-            "of a service: told"
+            "of a service: available"
         } else {
-            "of a service: not told; version 2 tells it from Linux 5.19 on, where its memory controller is"
+            "of a service: not available; version 2 has it since Linux 5.19, where its memory controller is"
         },
     );
     page.row(
         "pressure",
         if machine.tells_pressure {
-            "told (PSI)"
+            "available (PSI)"
         } else {
-            "not told: this kernel has no PSI, or it is off (psi=1 at boot)"
+            "not available: this kernel has no PSI, or it is off (psi=1 at boot switches it on)"
         },
     );
     page.row(

@@ -143,7 +143,7 @@ fn each_disk_that_is_none_has_its_sentence() {
         ),
         (
             "disk=8ms+sycn=off",
-            "there is no knob `sycn` (there are sync, odirect, disk, malloc, thp, program, tz, env, preload, conf); did you mean `sync=off`?",
+            "unknown setting `sycn`; did you mean `sync=off`?",
         ),
     ] {
         assert_eq!(

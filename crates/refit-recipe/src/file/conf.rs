@@ -84,7 +84,7 @@ impl<'de> Deserialize<'de> for Conf {
                     }
                 }
                 if conf.values.is_empty() {
-                    return Err(de::Error::custom("a knob needs at least one value"));
+                    return Err(de::Error::custom("a setting needs at least one value"));
                 }
                 Ok(conf)
             }
@@ -101,9 +101,9 @@ impl schemars::JsonSchema for Conf {
 
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
-            "description": "a knob: `about`, and its values by name",
+            "description": "a setting of the recipe: `about`, and its values by name",
             "type": "object",
-            "properties": { "about": { "description": "what the knob is", "type": "string" } },
+            "properties": { "about": { "description": "what the setting is", "type": "string" } },
             "additionalProperties": generator.subschema_for::<ConfEntry>(),
             "minProperties": 1,
             "if": { "required": ["about"] },

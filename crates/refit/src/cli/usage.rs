@@ -4,9 +4,11 @@ use std::error::Error;
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use refit_knobs::near;
 use refit_run::printable;
 
 use super::coming_from::hints;
+use super::definition;
 use crate::cmd::print;
 
 /// Exit code of a usage error: `run` keeps 1 and 2 for the program.
@@ -64,11 +66,39 @@ fn suggest(error: &mut clap::Error) {
     let verb = verb.as_ref().and_then(|verb| verb.to_str());
     // Before a verb, an option is the first word.
     let verb = verb.filter(|verb| !verb.starts_with('-') && *verb != typed);
-    let hints = hints(verb, &typed);
+    let mut hints = hints(verb, &typed);
+    if hints.is_empty() {
+        hints.extend(nearest(&typed));
+    }
+    // clap would propose to pass an unknown option after `--`, where the command begins.
+    error.remove(ContextKind::Suggested);
     if !hints.is_empty() {
         let hints = hints.into_iter().map(StyledStr::from).collect();
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(hints));
     }
+}
+
+/// The option or the verb that was probably meant, of the command whose words were typed before it.
+fn nearest(typed: &str) -> Option<String> {
+    let mut command = &definition();
+    let mut words = vec!["refit".to_owned()];
+    for word in std::env::args_os().skip(1) {
+        let Some(next) = word.to_str().and_then(|word| command.find_subcommand(word)) else {
+            break;
+        };
+        command = next;
+        words.push(command.get_name().to_owned());
+    }
+    if typed.starts_with('-') {
+        let all = command.get_arguments().filter(|one| !one.is_hide_set());
+        let names: Vec<&str> = all.filter_map(|one| one.get_long()).collect();
+        let near = near(typed.trim_start_matches('-'), names.into_iter());
+        return near.first().map(|name| format!("did you mean --{name}?"));
+    }
+    let all = command.get_subcommands().filter(|one| !one.is_hide_set());
+    let near = near(typed, all.map(clap::Command::get_name));
+    let name = near.first()?;
+    Some(format!("did you mean {} {name}?", words.join(" ")))
 }
 
 fn shown(value: &ContextValue) -> ContextValue {
