@@ -138,6 +138,18 @@ impl Cgroups {
             .next()
     }
 
+    /// The units of a template that have a cgroup, in their order: `postgresql@15-main` of `postgresql`.
+    #[must_use]
+    pub fn instances(&self, template: &str) -> Vec<String> {
+        let template = template.strip_suffix(".service").unwrap_or(template);
+        let start = format!("{}@", template.trim_end_matches('@'));
+        let mut found = BTreeSet::new();
+        for root in [&self.unified, &self.named].into_iter().flatten() {
+            units_below(root, &start, DEEPEST, &mut found);
+        }
+        found.into_iter().collect()
+    }
+
     /// What a service's cgroup has. What cannot be read is `None`.
     #[must_use]
     pub fn charged(&self, of: &Membership) -> Charged {
@@ -162,14 +174,33 @@ impl Cgroups {
     }
 }
 
-/// The first directory of one of these names.
-fn below(directory: &Path, names: &BTreeSet<String>, depth: usize) -> Option<PathBuf> {
+/// The directories in a directory, in their order; `None` where it cannot be read.
+fn directories_in(directory: &Path) -> Option<Vec<PathBuf>> {
     let entries = fs::read_dir(directory).ok()?.flatten();
     let mut directories: Vec<PathBuf> = entries
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         .map(|entry| entry.path())
         .collect();
     directories.sort();
+    Some(directories)
+}
+
+/// Adds the names of services that begin so, without `.service`.
+fn units_below(directory: &Path, start: &str, depth: usize, found: &mut BTreeSet<String>) {
+    for path in directories_in(directory).unwrap_or_default() {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let unit = name.and_then(|name| name.strip_suffix(".service"));
+        match unit.filter(|unit| unit.starts_with(start)) {
+            Some(unit) => drop(found.insert(unit.to_owned())),
+            None if depth > 0 => units_below(&path, start, depth - 1, found),
+            None => {}
+        }
+    }
+}
+
+/// The first directory of one of these names.
+fn below(directory: &Path, names: &BTreeSet<String>, depth: usize) -> Option<PathBuf> {
+    let directories = directories_in(directory)?;
     let named = |path: &&PathBuf| {
         path.file_name()
             .and_then(|name| name.to_str())
@@ -281,6 +312,14 @@ mod tests {
             );
         }
         assert_eq!(cgroups.find_unit("b"), None);
+        for instance in ["2", "1"] {
+            let place = format!("systemd/system.slice/system-b.slice/b@{instance}.service");
+            root.write(&format!("{place}/cgroup.procs"), "7\n");
+        }
+        for template in ["b", "b.service", "b@"] {
+            assert_eq!(cgroups.instances(template), ["b@1", "b@2"]);
+        }
+        assert_eq!(cgroups.instances("a"), Vec::<String>::new());
         let none = Cgroups::of(Path::new("/nowhere"));
         assert_eq!(none, Cgroups::default());
         assert_eq!((none.versions(), none.tell_peaks()), (vec![], false));

@@ -27,5 +27,5 @@ pub use record::{
     Caller as SyncCaller, Cost, Group, GroupKind, GroupSample, HeapCoverage, HugePages, LiveHeap,
     SERIES_SCHEMA, Sample, Series, SyncDirectory, Syncs, Witnessing,
 };
-pub use target::{Instances, Target};
+pub use target::{Instances, Target, instances_of_unit};
 pub use watcher::Watcher;

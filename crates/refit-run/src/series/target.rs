@@ -31,6 +31,12 @@ pub struct Instances {
     pub cgroup: Option<String>,
 }
 
+/// The units of a template that have processes: `postgresql@15-main` of `postgresql`, whose own unit has none.
+#[must_use]
+pub fn instances_of_unit(template: &str) -> Vec<String> {
+    Cgroups::of(Path::new(PROC)).instances(template)
+}
+
 impl Target {
     /// A unit of systemd, by its name.
     ///
@@ -42,7 +48,7 @@ impl Target {
         }
         // sd_booted(3)
         Err(if Path::new("/run/systemd/system").is_dir() {
-            format!("no unit `{name}` is running")
+            format!("no unit `{name}` has a running process")
         } else {
             format!(
                 "`{name}` is not the number of a process, and not a unit either: systemd does not run here"

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use anyhow::{Result, bail};
 use refit_recipe::{Recipe, running};
-use refit_run::series::{Instances, Target};
+use refit_run::series::{Instances, Target, instances_of_unit};
 
 /// The directory alone is there with hidepid=noaccess as well.
 fn is_shown(pid: u32) -> bool {
@@ -75,7 +75,13 @@ fn named(text: &str) -> Result<Target> {
         (Err(_), []) if recipe.is_some() => bail!(
             "no refit of this user runs the recipe {name} now\n  start it: refit compare {text}"
         ),
-        (Err(reason), []) => bail!("{reason}\n  name a process: refit watch $(pgrep -o {text})"),
+        (Err(reason), []) => match &*instances_of_unit(text) {
+            [] => bail!("{reason}\n  name a process: refit watch $(pgrep -o {text})"),
+            units => bail!(
+                "no unit `{text}` has a running process, but its instances have\n  watch one: refit watch {}",
+                units.join(", or refit watch ")
+            ),
+        },
     }
 }
 
