@@ -219,7 +219,10 @@ fn what_does_not_belong_together_is_refused(env: &TestEnv) -> Outcome {
             &["first.json", "twice.json"],
             &["twice.json", "first.json", "the same comparison"],
         ),
-        (&["first.json", "text.json"], &["text.json is not JSON"]),
+        (
+            &["first.json", "text.json"],
+            &["text.json is not a result of refit: it is not JSON"],
+        ),
         (
             &["first.json", "missing.json"],
             &["cannot read missing.json"],

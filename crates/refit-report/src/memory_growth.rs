@@ -45,7 +45,7 @@ pub fn verdict(watch: &MemoryWatch) -> String {
         let unread = plural(watch.unreadable(), "process");
         page.folded(
             "missing",
-            &format!("{unread} of the tree may not be read by this user: sizes are lower bounds"),
+            &format!("{unread} of the tree could not be read by this user: sizes are lower bounds"),
         );
     }
     page.text()

@@ -250,7 +250,7 @@ fn unmeasured(pool: &Pool, variant: &PooledVariant) -> String {
         n => format!("all {}", format::plural(n, "machine")),
     };
     match reasons.as_slice() {
-        [] => format!("{name} was measured on no machine"),
+        [] => format!("{name}: no machine has a result of it; compare it there"),
         [TOO_FEW] => format!("{name}: {TOO_FEW} on {machines}; measure for longer: --budget TIME"),
         reasons => format!("{name}: {} on {machines}", reasons.join(", or ")),
     }

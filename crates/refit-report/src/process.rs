@@ -154,7 +154,7 @@ fn unread(reason: &NotLoaded, pid: u32) -> String {
             "the program is static: the allocator in it serves it, and no library can replace it".to_owned()
         }
         NotLoaded::OtherArchitecture => "a 32-bit program, or one of another machine: not read".to_owned(),
-        NotLoaded::NoMemory => "it has ended meanwhile".to_owned(),
+        NotLoaded::NoMemory => "it has ended".to_owned(),
         NotLoaded::Refused(error) => format!(
             "its memory may not be read ({error}): its owner may where the kernel lets it (kernel.yama.ptrace_scope), \
              and root may: sudo refit doctor {pid}"

@@ -53,7 +53,7 @@ const SETTINGS: &str = "Settings";
 const REACH: &str = "How the program is reached";
 const OUTPUT: &str = "Output";
 
-/// Swap one part beneath an unmodified program, and report exactly what happened
+/// Find what makes a program slow (disk syncs, allocator, settings), measure a fix, and say what it risks
 ///
 /// `refit help COMMAND` describes a command. Start with `refit demo`, or with
 /// `refit run -- COMMAND`, which changes nothing.
@@ -146,8 +146,9 @@ pub struct ReportArgs {
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// List every comparison in DIR: date, change, effect, kept or not; with --html a page
-    /// with trends. Kept: marked by --keep, or a later comparison stands on it (--with)
+    /// List every comparison in DIR by date, with each change and its effect; with --html a page
+    /// with trends. A change counts as kept if it is marked by --keep, or if a later comparison
+    /// has it in --with
     #[arg(
         long,
         value_name = "DIR",
@@ -156,12 +157,11 @@ pub struct ReportArgs {
     )]
     pub history: Option<PathBuf>,
 
-    /// Of the history: this change, of the result of this name in DIR, was kept
-    /// (stored in DIR/kept)
+    /// Mark VARIANT of the result NAME in DIR as kept (stored in DIR/kept)
     #[arg(long, num_args = 2, value_names = ["NAME", "VARIANT"], requires = "history", conflicts_with = "files", help_heading = "Input")]
     pub keep: Vec<String>,
 
-    /// The same of a change that was not kept
+    /// Mark VARIANT of the result NAME in DIR as dropped
     #[arg(long, num_args = 2, value_names = ["NAME", "VARIANT"], requires = "history", conflicts_with = "files", help_heading = "Input")]
     pub drop: Vec<String>,
 
@@ -244,7 +244,7 @@ pub struct DoctorArgs {
     pub allocator_dir: Option<PathBuf>,
 }
 
-/// Show a swap on this machine, without a server
+/// Show what settings change on this machine, without a server
 ///
 /// `refit demo` compares a small mail queue with and without its syncs, and on
 /// every allocator that is installed; as root it then cuts the power of a

@@ -1,4 +1,4 @@
-//! refit: swap one part beneath an unmodified program, and say what happened.
+//! refit: find what makes a program slow, measure a fix, and say what it risks.
 
 use std::process::ExitCode;
 

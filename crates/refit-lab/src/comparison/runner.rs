@@ -124,7 +124,10 @@ pub fn disk_seed(seed: u64, prepared: &Cell<u32>) -> u64 {
 /// A warning for this number of runs before which something else kept writing.
 pub fn unsettled(runs: usize) -> Option<Warning> {
     (runs > 0).then(|| Warning {
-        text: format!("{runs} times the machine did not settle: something else writes"),
+        text: match runs {
+            1 => "before one run, other writes to the disk did not stop".to_owned(),
+            n => format!("before {n} runs, other writes to the disk did not stop"),
+        },
         action: "find out what writes, or use another disk".to_owned(),
     })
 }

@@ -43,7 +43,7 @@ static PROCESSES: Family = Family::gauge(
 static UNREAD: Family = Family::gauge(
     "refit_unread_processes",
     "",
-    "Processes of the service whose memory was not or may not be read: with any, PSS, USS and swap are lower bounds.",
+    "Processes of the service whose memory was not or could not be read: with any, PSS, USS and swap are lower bounds.",
 );
 static RSS: Family = Family::gauge(
     "refit_memory_rss_bytes",

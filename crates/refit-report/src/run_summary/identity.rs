@@ -94,7 +94,7 @@ pub fn lines(
     let share = 100.0 * unexplained.abs() / memory.rss_bytes.max(1) as f64;
     let moved = match memory.moved_bytes.max(memory.rss_moved_bytes) {
         0 => String::new(),
-        moved => format!("; it changed by {} meanwhile", bytes(moved as f64)),
+        moved => format!("; ±{} while it was read", bytes(moved as f64)),
     };
     lines.push(format!(
         "  {:>9}  unexplained ({share:.1} %{moved})",
@@ -185,7 +185,7 @@ mod tests {
              readings: 61 MiB resident",
             "     50 MiB  live: requested from malloc and not freed (counted; pagemap)",
             "     11 MiB  files: pages of mapped files (smaps)",
-            "   −4.0 KiB  unexplained (0.0 %; it changed by 8.0 KiB meanwhile)",
+            "   −4.0 KiB  unexplained (0.0 %; ±8.0 KiB while it was read)",
             "  and 1.0 MiB that were requested and never touched, or are swapped out",
             "  with transparent huge pages wherever they fit (`always`) up to 98 MiB more would be resident",
         ];

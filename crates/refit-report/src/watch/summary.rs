@@ -41,7 +41,7 @@ pub fn facts(series: &Series) -> Vec<String> {
     }
     let mut looks = series.huge_pages.iter();
     if looks.any(|one| one.could_add_bytes.is_none()) {
-        lines.push("what huge pages would add was not read of every large process: the budget did not suffice".to_owned());
+        lines.push("of some large processes it was not read what huge pages would add: that would take more than 1 % of a core".to_owned());
     }
     missing(series, &mut lines);
     lines.push(cost(series));
@@ -234,21 +234,21 @@ fn missing(series: &Series, lines: &mut Vec<String>) {
     let unreadable: u64 = last.groups.iter().map(|one| one.unreadable).sum();
     if unreadable > 0 {
         lines.push(format!(
-            "the memory of {} may not be read (≥): that needs root or the same user, and every capability of the process",
+            "the memory of {} could not be read (no permission): totals marked ≥ are lower bounds; run refit as root",
             plural(unreadable, "process")
         ));
     }
     let unread: u64 = last.groups.iter().map(|one| one.unread).sum();
     if unread > 0 {
         lines.push(format!(
-            "the memory of {} was not read yet (≥): the budget did not suffice",
+            "the memory of {} was not read yet: totals marked ≥ are lower bounds; watch for longer",
             plural(unread, "process")
         ));
     }
     let oldest = last.groups.iter().max_by_key(|one| one.memory_age_ms);
     if let Some(one) = oldest.filter(|one| is_outdated(series, one.memory_age_ms)) {
         lines.push(format!(
-            "{}: memory was last read {} before the end, and RSS has changed since: to read it more often would exceed what watching may take",
+            "{}: memory was last read {} before the end, and RSS has changed since (read more rarely, to stay below 1 % of a core)",
             series.groups[one.group].name,
             duration(one.memory_age_ms as f64 * 1e6)
         ));
@@ -311,7 +311,7 @@ mod tests {
         let expected = "\
 refit: postfix: 12,240 sync calls waited 8.0 % of 60.0 s, all of cleanup, most in /var/spool/postfix/incoming
 refit: postfix: PSS +35 MiB per hour [+35 MiB, +35 MiB]
-refit: the memory of 1 process may not be read (≥): that needs root or the same user, and every capability of the process
+refit: the memory of 1 process could not be read (no permission): totals marked ≥ are lower bounds; run refit as root
 refit: VSZ, 22 GiB at the end, is address space; most of it is not memory
 refit: 60 samples; refit used 0.4 % of a core
 ";
@@ -338,7 +338,7 @@ refit: 60 samples; refit used 0.4 % of a core
         series.samples[last].groups[0].memory_age_ms = 58_300;
         let name = &series.groups[series.samples[last].groups[0].group].name;
         let expected = format!(
-            "refit: {name}: memory was last read 58.3 s before the end, and RSS has changed since: to read it more often would exceed what watching may take\n"
+            "refit: {name}: memory was last read 58.3 s before the end, and RSS has changed since (read more rarely, to stay below 1 % of a core)\n"
         );
         assert!(summary(&series).contains(&expected), "{}", summary(&series));
     }

@@ -16,8 +16,8 @@ use super::{
 /// Compare variants of a command, or of a service under load, with the baseline
 ///
 /// Each word before `--` is one variant: settings joined by `+`
-/// (`sync=off+malloc=jemalloc`). The baseline is the command with everything
-/// on, over the same library. The variants run in random order and then in the
+/// (`sync=off+malloc=jemalloc`). The baseline is the command as it is, with
+/// refit's library in it, which only counts. The variants run in random order and then in the
 /// reverse order, again and again; a hidden second baseline measures the noise
 /// of the machine. An effect is a ratio to the baseline with an interval and one
 /// of four verdicts: faster, slower, same, inconclusive.
@@ -39,7 +39,7 @@ use super::{
     override_usage = "refit compare [OPTIONS] VARIANT... -- COMMAND [ARG]...\n       refit compare [OPTIONS] RECIPE [VARIANT]...\n       refit compare [OPTIONS] --on kubernetes deployment/NAME VARIANT... --load COMMAND"
 )]
 pub struct CompareArgs {
-    /// Settings under the baseline and every variant, unless a variant sets the same
+    /// Settings for every run, the baseline's too; a variant's own setting wins
     #[arg(long, value_name = "SETTINGS", help_heading = SETTINGS, add = ArgValueCompleter::new(complete::settings))]
     pub with: Vec<OsString>,
 
@@ -48,7 +48,7 @@ pub struct CompareArgs {
     pub bare: bool,
 
     /// Count what malloc gives out in each run of a command: metrics heap-requested,
-    /// heap-usable, heap-rounding, heap-left and allocations. Of a recipe's service:
+    /// heap-usable, heap-rounding, heap-left and allocations. For a recipe's service:
     /// one more run of each variant tells why its memory is what it is. Without `--purge`,
     /// which is an option of `refit run` (docs/memory.md)
     #[arg(long, help_heading = "Measuring")]
@@ -99,7 +99,7 @@ pub struct CompareArgs {
 
     /// Afterwards cut the power of the baseline and of every variant whose class risks
     /// data or that the recipe's promise names, as `refit crash` does: one table of gain
-    /// and loss. Of a recipe with a [promise]; needs root, FUSE and loop devices
+    /// and loss. For a recipe with a [promise]; needs root, FUSE and loop devices
     #[arg(long, help_heading = "Power cuts")]
     pub prove: bool,
 

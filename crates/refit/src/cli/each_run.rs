@@ -14,7 +14,7 @@ pub struct EachRunArgs {
     #[arg(long, value_name = "COMMAND", help_heading = "Each run")]
     pub prepare: Option<String>,
 
-    /// Shell command after each run, not timed
+    /// Shell command that cleans up after each run, not timed
     #[arg(long, value_name = "COMMAND", help_heading = "Each run")]
     pub conclude: Option<String>,
 

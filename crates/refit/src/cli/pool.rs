@@ -8,7 +8,7 @@ use super::output::PoolOutput;
 
 const KUBERNETES: &str = "With --from kubernetes";
 
-/// Read comparisons of several machines as one: the effect on each, across all, on the next
+/// Read comparisons of several machines as one: the effect on each, on all, on another one
 ///
 /// Each RESULT is a file that `refit compare --json` wrote, or a directory of them. All
 /// must be of the same command or recipe, with the same variants. A machine counts once,

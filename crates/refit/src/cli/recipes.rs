@@ -65,7 +65,7 @@ pub struct RecipeCopyArgs {
 /// queries on the copy. What is compared are the indexes that the database itself
 /// proposes for them, and those that no query uses. For PostgreSQL it needs hypopg;
 /// without --queries it takes those of pg_stat_statements, with values from the copy,
-/// of MariaDB those of performance_schema. A password belongs into ~/.pgpass or
+/// of MariaDB those of performance_schema. A password belongs in ~/.pgpass or
 /// ~/.my.cnf; one of an address is neither shown nor written.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]

@@ -30,7 +30,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "RESULT", conflicts_with = "settings", help_heading = SETTINGS)]
     pub from: Option<PathBuf>,
 
-    /// Below /run only, so that a reboot takes the change back
+    /// Until the next reboot: write files below /run only
     #[arg(long, help_heading = SETTINGS)]
     pub trial: bool,
 
@@ -42,7 +42,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "CLASS", value_parser = class, help_heading = SETTINGS)]
     pub accept: Option<Class>,
 
-    /// Accept it without --from RESULT, which shows gain and loss; status then says so
+    /// Apply without a measured result (--from RESULT); refit status shows that it is unmeasured
     #[arg(long, requires = "accept", help_heading = SETTINGS)]
     pub no_evidence: bool,
 
@@ -88,7 +88,7 @@ pub struct ApplyArgs {
     pub yes: bool,
 
     /// Change nothing and ask nothing: print whether this would change anything, with exit code 0
-    /// both times
+    /// in both cases
     #[arg(long)]
     pub check: bool,
 
@@ -148,8 +148,8 @@ pub struct StatusArgs {
 
 /// Take a change back: bytes, mode, owner, files and directories that were not there
 ///
-/// Exit codes: 0; 1 when the service does not take up what is left without SETTINGS:
-/// these stay then; 2 when there is none; 3 when a file was changed by somebody else
+/// Exit codes: 0; 1 when the service does not accept the settings that are left: SETTINGS
+/// stay then; 2 when there is no change; 3 when a file was changed by somebody else
 /// since: nothing is reverted then.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]

@@ -12,12 +12,12 @@ use super::{
     EachRunArgs, InstancesArgs, OUTPUT, ReachArgs, SETTINGS, complete, duration, per_cent, seed,
 };
 
-/// Find what to swap beneath a command or a service, and what it costs
+/// Find which settings help a command or a service, and what they cost
 ///
 /// One run is observed; what it shows makes variants worth trying: waits for the
-/// disk, O_DIRECT, the heap, what a recipe declares. Few runs drop what is clearly
-/// behind, and the best of each class that is accepted is measured with new runs:
-/// only those make the answer. Nothing that is not accepted is run.
+/// disk, O_DIRECT, the heap, what a recipe declares. A few runs drop what is clearly
+/// worse, and the best of each accepted class is measured again with new runs:
+/// the answer is of those alone. Nothing that is not accepted is run.
 ///
 /// Each step is a comparison in the directory of --log: `refit report --history DIR`
 /// lists them.
@@ -38,7 +38,7 @@ pub struct TuneArgs {
     pub accept: Vec<AcceptArg>,
 
     /// Cut the power of the program and of every answer that risks data, as `refit crash`
-    /// does: one that loses more than its class allows is no answer. Of a recipe with a
+    /// does: one that loses more than its class allows is not an answer. For a recipe with a
     /// [promise]; needs root, FUSE and loop devices
     #[arg(long, help_heading = "Power cuts")]
     pub prove: bool,
@@ -52,7 +52,7 @@ pub struct TuneArgs {
     )]
     pub cuts: Option<usize>,
 
-    /// Settings under the baseline and every variant
+    /// Settings for every run, the baseline's too
     #[arg(long, value_name = "SETTINGS", help_heading = SETTINGS, add = ArgValueCompleter::new(complete::settings))]
     pub with: Vec<OsString>,
 

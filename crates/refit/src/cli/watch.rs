@@ -75,7 +75,7 @@ pub struct WatchArgs {
     )]
     pub time: Option<Duration>,
 
-    /// Of a command: count what malloc gives out, and how it grows. Without `--purge`, which
+    /// For a command: count what malloc gives out, and how it grows. Without `--purge`, which
     /// is an option of `refit run` (docs/memory.md)
     #[arg(long, requires = "command", conflicts_with = "what", help_heading = SAMPLING)]
     pub heap: bool,

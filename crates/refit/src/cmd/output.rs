@@ -62,7 +62,7 @@ impl Output {
         })
     }
 
-    /// The same of a result that is not yet whole: files are written again, and a stream or a summary is not.
+    /// Writes a result that is not yet whole: files are written again later, and a stream or a summary is not.
     pub fn write_early(&self, compared: &Compared) -> Result<()> {
         let early = Output {
             args: OutputArgs {
@@ -87,42 +87,42 @@ impl Output {
         written.and(self.summarize(|| compared.markdown()))
     }
 
-    /// The same of a crash report.
+    /// Writes a crash report.
     pub fn write_crash(&self, report: &CrashReport) -> Result<()> {
         self.draw("crash report", NO_JSON, |format| {
             format.crash.map(|draw| move || draw(report))
         })
     }
 
-    /// The same of a series.
+    /// Writes a watch.
     pub fn write_series(&self, series: &Series) -> Result<()> {
         self.draw("watch", NO_JSON, |format| {
             format.series.map(|draw| move || draw(series))
         })
     }
 
-    /// The same of one run.
+    /// Writes one run.
     pub fn write_run(&self, report: &RunReport) -> Result<()> {
         self.draw("run", NO_JSON, |format| {
             format.run.map(|draw| move || draw(report))
         })
     }
 
-    /// The same of a tuning; `log`: its directory.
+    /// Writes a tuning, whose log is in the directory `log`.
     pub fn write_tuning(&self, tuning: &Tuning, log: &str) -> Result<()> {
         self.draw("tuning", NO_JSON, |format| {
             format.tuning.map(|draw| move || draw(tuning, log))
         })
     }
 
-    /// The same of a history.
+    /// Writes the comparisons of a directory.
     pub fn write_history(&self, all: &[(PathBuf, Comparison)], kept: &Kept) -> Result<()> {
         self.draw("history", NO_JSON, |format| {
             format.history.map(|draw| move || draw(all, kept))
         })
     }
 
-    /// The same of a pool.
+    /// Writes a pool.
     pub fn write_pool(&self, pool: &Pool) -> Result<()> {
         let shown: &Pool = &bounded(pool);
         self.draw("pool", Some(pool), |format| {
@@ -225,7 +225,7 @@ pub fn read(path: &Path) -> Result<Stored> {
     parse(&text, path.display())
 }
 
-/// The same of a text from a place that is shown so.
+/// Reads a result from its text; `shown` names its place in messages.
 pub fn parse(text: &str, shown: impl Display) -> Result<Stored> {
     let head = match serde_json::from_str::<Head>(text) {
         Ok(head) => head,
@@ -233,7 +233,7 @@ pub fn parse(text: &str, shown: impl Display) -> Result<Stored> {
             schema: None,
             kind: None,
         },
-        Err(error) => return Err(error).with_context(|| format!("{shown} is not JSON")),
+        Err(error) => bail!("{shown} is not a result of refit: it is not JSON ({error})"),
     };
     let Some(schema) = head.schema else {
         bail!(Foreign(format!(
