@@ -25,7 +25,7 @@ pub enum Check {
     Log {
         /// Below the mount point.
         file: PathBuf,
-        /// Its first group is the id; without one the line is it.
+        /// The first capture group is the id; without a group, the whole line is.
         regex: Option<Regex>,
     },
     /// `lines:FILE`: the number of each whole line, counted from 1.

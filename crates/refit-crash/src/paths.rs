@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// The directories of one request.
 #[derive(Clone, Debug)]
 pub struct Paths {
-    /// Of all records.
+    /// Directory that holds the records of all modes.
     pub directory: PathBuf,
     /// Where the program and the checks find the file system.
     pub mount: PathBuf,

@@ -130,12 +130,12 @@ impl Effects {
         }
     }
 
-    /// All of them: by variant, then by metric.
+    /// Every effect: by variant, then by metric.
     pub fn iter(&self) -> std::slice::Iter<'_, EffectRecord> {
         self.0.iter()
     }
 
-    /// The same, to be changed.
+    /// Every effect, to be changed.
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, EffectRecord> {
         self.0.iter_mut()
     }

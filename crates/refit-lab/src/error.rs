@@ -45,7 +45,7 @@ pub enum LabError {
         "{variant}: the recipe keeps one server for all runs, and only a conf.NAME=VALUE can be changed while it runs\n  {remedy}"
     )]
     LongLived {
-        /// As it was typed.
+        /// The variant's settings, as typed.
         variant: String,
         /// What to type next.
         remedy: &'static str,

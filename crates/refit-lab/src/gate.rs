@@ -32,11 +32,11 @@ pub enum GateError {
     /// An unknown metric.
     #[error("unknown metric `{name}`; the metrics are {known}: --gate '{example}<+2%'")]
     Metric {
-        /// As it was typed.
+        /// The metric, as typed.
         name: String,
-        /// All of them, joined by commas.
+        /// Every metric, joined by commas.
         known: String,
-        /// One of them.
+        /// A metric for the example.
         example: String,
     },
 }
@@ -152,7 +152,7 @@ impl Gate {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GateRecord {
-    /// As it was typed.
+    /// The gate, as typed.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub gate: Gate,
     /// Index into `variants`.

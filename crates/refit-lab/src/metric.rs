@@ -25,7 +25,7 @@ pub struct Metric {
     pub built_in: Option<&'static BuiltIn>,
 }
 
-/// In which values of a load are stored and printed.
+/// The unit in which a load's values are stored and printed.
 fn unit_of_load(unit: LoadUnit) -> Unit {
     match unit {
         LoadUnit::Nanoseconds

@@ -40,7 +40,7 @@ fn names(printed: &str) -> Vec<String> {
     names
 }
 
-/// What dpkg-query prints. It ends with 1 where it knows one of them not, and prints the others.
+/// What dpkg-query prints. It exits with 1 if it does not know one of them, and still prints the others.
 fn asked(options: &[&str], about: &[String]) -> String {
     if about.is_empty() {
         return String::new();

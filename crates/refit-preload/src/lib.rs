@@ -29,7 +29,7 @@ pub static HEAP_NEW: Library = Library {
     bytes: include_bytes!(concat!(env!("OUT_DIR"), "/librefit-heap-new.so")),
 };
 
-/// All of them.
+/// The libraries that are placed where programs can load them.
 pub static LIBRARIES: [Library; 3] = [SYNC, HEAP, HEAP_NEW];
 
 /// A hash of the libraries in 16 hexadecimal digits: names the directory that they

@@ -33,7 +33,7 @@ static inline int refit_beneath_own_seccomp(void)
 }
 
 /* Whether the kernel has refit's filter (filter.h) for the calling task, however
- * it came there: it is none of the program's own. */
+ * it got there; it is not one that the program installed. */
 int refit_has_filter(void);
 
 /* Whether this image started beneath more filters than refit counted when it

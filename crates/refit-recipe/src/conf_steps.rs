@@ -91,7 +91,7 @@ impl Instance {
     /// Takes the edits back, the last one first, then runs the inverse commands.
     ///
     /// # Errors
-    /// Likewise.
+    /// An edit that cannot be taken back, or an inverse command that fails.
     pub fn revert(&self, steps: &ConfSteps) -> Result<(), InstanceError> {
         for (setting, action) in steps.steps.iter().rev() {
             action.edit(setting, &self.dir, true, |text| self.expand(text))?;

@@ -13,7 +13,7 @@ pub enum RecipeError {
     /// No recipe has that name.
     #[error("there is no recipe `{name}`{near}\n  there are {known}; a folder of your own: ./NAME")]
     Unknown {
-        /// As it was typed.
+        /// The name, as typed.
         name: String,
         /// All that refit carries.
         known: String,

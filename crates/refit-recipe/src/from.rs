@@ -73,7 +73,7 @@ pub enum FromError {
     /// No unit, or not one of a service that refit knows.
     #[error("--from-unit {unit}: {problem}")]
     Unit {
-        /// As it was typed.
+        /// The unit, as typed.
         unit: String,
         /// Why, and what to do.
         problem: String,

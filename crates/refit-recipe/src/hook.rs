@@ -25,7 +25,7 @@ pub enum Hook {
 }
 
 impl Hook {
-    /// All of them, in the order in which they run.
+    /// Every hook, in the order in which they run.
     pub const ALL: [Hook; 8] = [
         Hook::Setup,
         Hook::Ready,

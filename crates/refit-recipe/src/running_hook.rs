@@ -122,7 +122,7 @@ impl Instance {
     /// As [`Instance::run_hook`], for a command that is not a hook; messages name it `key`.
     ///
     /// # Errors
-    /// Likewise.
+    /// The command fails, or takes too long.
     pub fn run_command(
         &self,
         key: &str,

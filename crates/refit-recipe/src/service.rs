@@ -160,7 +160,7 @@ impl Service {
     /// As [`Service::run_hook`], for a command that is not a hook.
     ///
     /// # Errors
-    /// Likewise.
+    /// The command fails, or takes too long.
     pub fn run_command(
         &mut self,
         instance: &Instance,

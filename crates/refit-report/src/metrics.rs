@@ -123,7 +123,7 @@ impl Metrics {
         writeln!(samples.lines, " {value}").expect("a String takes all");
     }
 
-    /// All of them.
+    /// Every metric that has a value, as text.
     #[must_use]
     pub fn text(&self, format: Format) -> String {
         let mut text = String::new();

@@ -46,11 +46,11 @@ pub fn side_titles(experiment: &Experiment) -> [&'static str; 2] {
 pub struct Row<'a> {
     /// Index into the experiment's variants.
     pub index: usize,
-    /// Its record.
+    /// The variant's record.
     pub variant: &'a VariantRecord,
-    /// Of the main metric; none for the baseline, and for a variant that is out.
+    /// The effect on the main metric; none for the baseline, and for a disqualified variant.
     pub effect: Option<&'a EffectRecord>,
-    /// As it was typed.
+    /// The variant's settings, as typed.
     pub name: String,
     /// Median of the main metric over the runs that count.
     pub value: String,

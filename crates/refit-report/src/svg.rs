@@ -14,7 +14,7 @@ pub struct Svg {
     markers: Markup,
     /// The colour of each.
     markers_colours: Vec<String>,
-    /// Of all of them.
+    /// Opacity shared by all markers.
     markers_opacity: String,
     /// What elements look like, as CSS: most look like others, and so each look stands once, in the style sheet.
     looks: Vec<String>,
@@ -180,7 +180,7 @@ impl Svg {
         self.element("rect", &attributes);
     }
 
-    /// The same, with a text that appears when it is pointed at.
+    /// An area, with a text that appears when it is pointed at.
     pub fn titled_area(&mut self, from: [f64; 2], to: [f64; 2], fill: &str, title: &str) {
         let sides = [from[0], to[1], to[0] - from[0], from[1] - to[1]].map(number);
         let attributes = [

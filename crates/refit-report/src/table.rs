@@ -23,7 +23,7 @@ pub enum Kind {
     Numbers,
     /// What can be typed.
     Code,
-    /// The same, with the colour of its variant where there are colours.
+    /// What can be typed, with the colour of its variant where there are colours.
     Variant,
     /// What the row comes to, by its tone.
     Verdict,

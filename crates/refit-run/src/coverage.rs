@@ -57,7 +57,7 @@ pub struct Coverage {
     pub backend: String,
     /// Processes that refit knows of.
     pub processes_seen: u64,
-    /// Of these, those whose calls went through refit.
+    /// Processes whose calls went through refit.
     pub processes_reached: u64,
     /// By name and reason.
     pub unreached: Vec<UnreachedProgram>,

@@ -59,7 +59,7 @@ pub struct Machine {
 pub struct Witnessing {
     /// The kinds of filesystem whose durable calls it counts.
     pub filesystems: Vec<String>,
-    /// Also how many it missed.
+    /// Whether it counts the records that it missed.
     pub counts_losses: bool,
 }
 

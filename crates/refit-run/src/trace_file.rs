@@ -32,7 +32,7 @@ pub struct TraceFile<'a> {
 }
 
 impl<'a> TraceFile<'a> {
-    /// Of all calls from the first one on.
+    /// A trace of every call, from the first one on.
     #[must_use]
     pub fn new(event_ring: &'a EventRing, file: File) -> Self {
         Self {

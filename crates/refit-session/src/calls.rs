@@ -13,13 +13,13 @@ use crate::page::CALLS;
 pub struct Calls {
     /// Calls that asked for durability.
     pub seen: u64,
-    /// Of these, answered without the kernel's work.
+    /// Calls that were answered without the kernel's work.
     pub suppressed: u64,
-    /// Of these, passed on to the kernel. What is neither failed its check.
+    /// Calls that were passed on to the kernel. What is neither suppressed nor real failed its check.
     pub real: u64,
     /// Nanoseconds waited in the real ones.
     pub waited_ns: u64,
-    /// Of these, failed by the emulated disk.
+    /// Calls that the emulated disk made fail.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub injected: u64,
 }

@@ -39,9 +39,9 @@ pub const IMAGE_SIZE: usize = size_of::<CImage>();
 pub struct Counter {
     /// Calls that asked for durability.
     pub seen: u64,
-    /// Of these, answered without the kernel's work.
+    /// Calls that were answered without the kernel's work.
     pub suppressed: u64,
-    /// Of these, passed on to the kernel. What is neither failed its probe.
+    /// Calls that were passed on to the kernel. What is neither suppressed nor real failed its probe.
     pub real: u64,
     /// Nanoseconds spent in the real ones.
     pub waited_ns: u64,

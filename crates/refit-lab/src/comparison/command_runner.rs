@@ -28,7 +28,7 @@ pub struct CommandRunner<'a> {
     request: &'a Request,
     subject: &'a CommandSubject,
     launches: Vec<(Launch, Role)>,
-    /// The same for every run.
+    /// How programs are started: the same for every run.
     options: Options,
     environment_bytes: usize,
     padding: usize,

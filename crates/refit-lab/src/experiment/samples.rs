@@ -67,13 +67,13 @@ impl Samples {
         self.0.push(run);
     }
 
-    /// All of them.
+    /// Every run, in the order in which they were made.
     #[must_use]
     pub fn as_slice(&self) -> &[RunRecord] {
         &self.0
     }
 
-    /// The same, to be changed.
+    /// Every run, to be changed.
     pub fn as_mut_slice(&mut self) -> &mut [RunRecord] {
         &mut self.0
     }

@@ -65,7 +65,7 @@ pub struct FewerDurable {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VariantRecord {
-    /// As it was typed, in canonical text; `baseline`, `bare`.
+    /// The variant's settings, in canonical text; or `baseline`, `bare`.
     pub name: String,
     /// What it is.
     pub role: Role,

@@ -101,7 +101,7 @@ pub struct MachineRecord {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PooledVariant {
-    /// As it was typed, in canonical text.
+    /// The variant's settings, in canonical text.
     pub name: String,
     /// What it risks on any of the machines.
     pub risk: Risk,

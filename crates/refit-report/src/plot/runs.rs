@@ -14,12 +14,12 @@ use crate::svg::Svg;
 
 /// Opacity of a run that counts.
 const COUNTED: &str = "0.85";
-/// Of one interval, and the least with room for its number.
+/// Width of one interval, and the least width with room for its number.
 const SLOT: f64 = 64.0;
 const LABELLED: f64 = 54.0;
-/// Of all intervals together, at most.
+/// Width of all intervals together, at most.
 const PANEL: f64 = 330.0;
-/// Between the runs and the intervals.
+/// Distance between the runs and the intervals.
 const GAP: f64 = 16.0;
 
 /// Effects that have an interval to draw.

@@ -59,7 +59,7 @@ pub enum KubectlError {
         typed: String,
         /// The last line of its messages.
         line: String,
-        /// All of them.
+        /// All its messages.
         message: String,
     },
     /// What it printed is not what was asked for.
@@ -82,7 +82,7 @@ impl KubectlError {
 }
 
 impl Kubectl {
-    /// Of these options, each as it was typed.
+    /// A kubectl with these options, each as typed.
     pub fn new(program: &Path, context: Option<&str>, namespace: Option<&str>) -> Kubectl {
         let option =
             |name: &str, value: Option<&str>| value.map(|value| format!("--{name}={value}"));
@@ -120,7 +120,7 @@ impl Kubectl {
         })
     }
 
-    /// The same, read.
+    /// What it printed, read as JSON.
     pub fn value(&self, words: &[&str]) -> Result<Value, KubectlError> {
         serde_json::from_str(&self.json(words)?).map_err(|source| KubectlError::Form {
             program: self.shown(),
@@ -134,7 +134,7 @@ impl Kubectl {
         self.given(words, None)
     }
 
-    /// The same, with these objects as its standard input.
+    /// What it printed, with these objects as its standard input.
     pub fn given(&self, words: &[&str], input: Option<&Value>) -> Result<Vec<u8>, KubectlError> {
         let mut messages = self.messages()?;
         let mut child = self.start(words, TIMEOUT, input.is_some(), &messages)?;

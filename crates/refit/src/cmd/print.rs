@@ -19,7 +19,7 @@ pub fn width() -> Option<usize> {
     width_of(io::stdout())
 }
 
-/// The same of refit's own words.
+/// Columns of the terminal that refit's messages go to, where it is one.
 pub fn width_of_messages() -> Option<usize> {
     width_of(io::stderr())
 }

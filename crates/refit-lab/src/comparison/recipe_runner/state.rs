@@ -25,7 +25,7 @@ pub struct RecipeRunner<'a> {
     pub(super) subject: &'a RecipeSubject,
     pub(super) recipe: &'a Recipe,
     pub(super) launches: Vec<(Launch, Role)>,
-    /// The same for every run.
+    /// How programs are started: the same for every run.
     pub(super) options: Options,
     pub(super) directory: InstanceDirectory,
     pub(super) environment_bytes: usize,

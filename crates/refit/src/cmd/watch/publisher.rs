@@ -19,7 +19,7 @@ pub struct Publisher {
     metrics: WatchMetrics,
     file: Option<MetricsFile>,
     server: Option<MetricsServer>,
-    /// The text that was asked for last, until the next sample.
+    /// The answer that was given last; invalid after the next sample.
     text: Option<(Format, String)>,
     began: Instant,
     estimating: Duration,
