@@ -134,6 +134,9 @@ mod tests {
             ["crates/a/src/b.rs", "docs/c.md"]
         );
         assert_eq!(links(text).collect::<Vec<_>>(), ["f.md#g-h"]);
-        assert_eq!(anchor("## How to read the `answer`"), "how-to-read-the-answer");
+        assert_eq!(
+            anchor("## How to read the `answer`"),
+            "how-to-read-the-answer"
+        );
     }
 }
