@@ -65,6 +65,9 @@ fn lines(report: &RunReport) -> Vec<String> {
         swapped(report, &mut lines);
     }
     time::lines(report, &mut lines);
+    if report.settings.is_empty() {
+        time::worth_trying(report, &mut lines);
+    }
     crate::cpu_profile::lines(report, &mut lines);
     report
         .run

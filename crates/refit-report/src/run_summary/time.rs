@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use refit_run::{Activity, RunReport, TimeAccount};
 
-use crate::format::{duration, file_name, grouped, plural};
+use super::TRY;
+use crate::format::{command_line, duration, file_name, grouped, plural};
 use crate::html::elements::section;
 use crate::html::grid::grid;
 use crate::markup::Markup;
@@ -14,6 +15,9 @@ use crate::table::Column;
 const FEWEST_SAMPLES: u64 = 10;
 /// A part below this share of all is left out of the sentence.
 const SMALL: f64 = 0.01;
+/// What is more than this share of all is worth a look, where it is not over at once.
+const MOST: f64 = 0.5;
+const WORTH_NS: u64 = 500_000_000;
 /// Two counts of processor time that differ by less than this share of it are taken to be of the same processes.
 const SAME: f64 = 0.1;
 /// Executables and peers that are named.
@@ -99,6 +103,26 @@ pub fn lines(report: &RunReport, lines: &mut Vec<String>) {
             "  besides, {} of processors in processes that were not seen to their end; what these waited for is unknown",
             duration(time.unseen_cpu_ns as f64)
         ));
+    }
+}
+
+/// What the largest part of the account makes worth trying, of a run that only observed.
+pub fn worth_trying(report: &RunReport, lines: &mut Vec<String>) {
+    let Some(time) = account(report) else {
+        return;
+    };
+    let totals = time.totals();
+    let of = |activity| totals.get(&activity).copied().unwrap_or_default();
+    let is_most = |ns: u64| ns >= WORTH_NS && ns as f64 >= MOST * time.thread_ns as f64;
+    let is_repeatable = report.repetition.obstacle(report.run.exit).is_none();
+    if is_most(of(Activity::Cpu)) && report.cpu.is_none() && is_repeatable {
+        lines.push(format!(
+            "{TRY}refit run --cpu -- {}    (names the functions and lines that ran)",
+            command_line(&report.command)
+        ));
+    }
+    if is_most(of(Activity::Network)) {
+        lines.push("  no setting of refit changes how long a network or a peer takes".to_owned());
     }
 }
 
@@ -302,6 +326,30 @@ mod tests {
                 "{all:?}"
             );
         }
+    }
+
+    #[test]
+    fn the_largest_part_names_what_is_worth_trying() {
+        let told = |time: TimeAccount, is_profiled: bool| {
+            let mut report = report(&[], Vec::new());
+            report.run.time = Some(time);
+            report.cpu = is_profiled.then(Default::default);
+            let mut all = Vec::new();
+            worth_trying(&report, &mut all);
+            all
+        };
+        let network = "  no setting of refit changes how long a network or a peer takes";
+        assert_eq!(told(download(), false), [network]);
+        let mut busy = download();
+        let parts = busy.executables.values_mut().next().unwrap();
+        parts.insert(Activity::Cpu, 3_000_000_000);
+        parts.insert(Activity::Network, 2_280_000_000);
+        let all = told(busy.clone(), false);
+        assert!(
+            matches!(&*all, [one] if one.starts_with("try   refit run --cpu -- ")),
+            "{all:?}"
+        );
+        assert!(told(busy, true).is_empty());
     }
 
     #[test]
