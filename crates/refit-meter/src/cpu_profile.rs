@@ -20,12 +20,16 @@ use crate::arch::{SAMPLED_REGISTERS, sampled};
 use crate::perf::sys::{Mapping, ProcessorTime, Sampled, enable, redirect, sample_processor_time};
 use crate::perf::{processors, refused};
 use crate::stacks::{Frame, Gaps, KernelNames, MappedCode, Objects, ProcessCode, Trace};
-use record::{CpuSample, Record};
+use record::{CpuSample, ProgramRegisters, Record};
 
 /// The time from one sample of a task to its next.
 const PERIOD_NS: u64 = 1_000_000;
 /// Of the program's stack, for each sample. What is called from beyond is not known.
 const STACK_BYTES: u32 = 16 << 10;
+/// Different stacks that are kept whole (some 1 KiB each), and functions of those that come later: a recursive program has
+/// no end of them.
+const MOST_DIFFERENT: usize = 100_000;
+const MOST_LATER: usize = 4;
 /// For the records of each processor, the first that may be had: room for 250 samples; and, with a page of the kernel's
 /// own, what any user may have (kernel.perf_event_mlock_kb), for 31. A sample is there for each millisecond.
 const RINGS_BYTES: [usize; 2] = [4 << 20, 512 << 10];
@@ -212,6 +216,7 @@ impl CpuEvents {
             objects: Objects::new(),
             kernel_names: self.kernel.then(KernelNames::new),
             found: BTreeMap::new(),
+            different: 0,
             lost: 0,
         })
     }
@@ -294,6 +299,8 @@ pub struct CpuReader {
     kernel_names: Option<KernelNames>,
     /// By executable.
     found: BTreeMap<Rc<str>, Found>,
+    /// How many of them there are.
+    different: usize,
     lost: u64,
 }
 
@@ -358,11 +365,22 @@ impl CpuReader {
                 .for_each(|code| unwinds.map(code, &root, objects));
             unwinds
         });
-        let registers = sample.registers.map(sampled);
-        let trace = registers.map(|registers| unwinds.trace(registers, &sample.stack, objects));
+        let trace = match sample.registers {
+            ProgramRegisters::None => None,
+            ProgramRegisters::Narrow => Some(Trace::narrow()),
+            ProgramRegisters::Wide(registers) => {
+                let trace = unwinds.trace(sampled(registers), &sample.stack, objects);
+                Some(match self.different < MOST_DIFFERENT {
+                    true => trace,
+                    false => trace.shortened(MOST_LATER),
+                })
+            }
+        };
         let executable = of.executable.clone().unwrap_or_else(|| "[unknown]".into());
         let found = self.found.entry(executable).or_default();
-        *found.entry((sample.kernel.clone(), trace)).or_default() += 1;
+        let samples = found.entry((sample.kernel.clone(), trace)).or_default();
+        self.different += usize::from(*samples == 0);
+        *samples += 1;
     }
 
     /// What was found until now. Call it when the program has ended.

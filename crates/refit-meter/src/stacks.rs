@@ -148,6 +148,8 @@ enum Ending {
     NotUnwound,
     /// Callers beyond the part of the stack that was kept.
     Deeper,
+    /// Code of 32 bits, which is not unwound.
+    Narrow,
 }
 
 /// Where a thread was and from where that was called, the innermost first.
@@ -155,6 +157,25 @@ enum Ending {
 pub struct Trace {
     places: Vec<Place>,
     ending: Option<Ending>,
+}
+
+impl Trace {
+    /// Of a program of 32 bits.
+    pub fn narrow() -> Trace {
+        Trace {
+            places: Vec::new(),
+            ending: Some(Ending::Narrow),
+        }
+    }
+
+    /// Cut off beyond so many functions.
+    pub fn shortened(mut self, most: usize) -> Trace {
+        if self.places.len() > most {
+            self.places.truncate(most);
+            self.ending = Some(Ending::Deeper);
+        }
+        self
+    }
 }
 
 /// What is known of an object.
@@ -254,6 +275,7 @@ impl Objects {
                     format!("[{object} cannot be unwound]")
                 }
                 (Ending::Deeper, _) => "[deeper]".to_owned(),
+                (Ending::Narrow, _) => "[32-bit code]".to_owned(),
                 _ => "[unknown code]".to_owned(),
             })
         }));

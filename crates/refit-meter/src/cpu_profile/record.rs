@@ -50,14 +50,25 @@ pub enum Record {
     Sampled(CpuSample),
 }
 
+/// Registers of a program's code.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ProgramRegisters {
+    /// A thread without a program, as the kernel has them.
+    None,
+    /// Code of 32 bits has others.
+    Narrow,
+    /// In the order of their bits.
+    Wide([u64; REGISTERS]),
+}
+
 /// Where a thread was.
 #[derive(Debug)]
 pub struct CpuSample {
     pub process: u32,
     /// The kernel's functions, the innermost first.
     pub kernel: Vec<u64>,
-    /// Those of the program, in the order of their bits; `None`: it has none, or is of 32 bits.
-    pub registers: Option<[u64; REGISTERS]>,
+    /// Those of the program.
+    pub registers: ProgramRegisters,
     /// What lies at its stack pointer and above.
     pub stack: Vec<u8>,
 }
@@ -131,7 +142,11 @@ fn sample(mut body: Words, kernel: bool) -> Option<(u64, Record)> {
     let sample = CpuSample {
         process,
         kernel: chain,
-        registers: (abi == REGISTERS_64).then_some(registers),
+        registers: match abi {
+            NO_REGISTERS => ProgramRegisters::None,
+            REGISTERS_64 => ProgramRegisters::Wide(registers),
+            _ => ProgramRegisters::Narrow,
+        },
         stack,
     };
     Some((time, Record::Sampled(sample)))
@@ -177,4 +192,129 @@ fn mapped(mut body: Words) -> Option<Record> {
         path: OsStr::from_bytes(path).into(),
     };
     Some(Record::Mapped { process, code })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record of these words.
+    fn record(kind: u32, misc: u16, words: &[u64]) -> Vec<u8> {
+        let size = 8 + 8 * words.len() as u16;
+        let mut bytes = [
+            &kind.to_ne_bytes()[..],
+            &misc.to_ne_bytes(),
+            &size.to_ne_bytes(),
+        ]
+        .concat();
+        bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+        bytes
+    }
+
+    fn pair(low: u32, high: u32) -> u64 {
+        u64::from_ne_bytes(
+            [low.to_ne_bytes(), high.to_ne_bytes()]
+                .concat()
+                .try_into()
+                .unwrap(),
+        )
+    }
+
+    fn sampled(kernel: bool, words: &[u64]) -> Option<(u64, CpuSample)> {
+        let bytes = record(SAMPLE, 0, &[&[pair(10, 11), 7], words].concat());
+        parse(&bytes, kernel)
+            .next()
+            .map(|(time, record)| match record {
+                Record::Sampled(sample) => (time, sample),
+                other => panic!("{other:?}"),
+            })
+    }
+
+    #[test]
+    fn a_sample_has_the_kernels_part_the_registers_and_the_stack_that_was_written() {
+        let registers = [5_u64; REGISTERS];
+        // A mark and two addresses; 64 bits; 16 bytes of stack, 8 of them written.
+        let mut words = vec![3, FIRST_MARK + 7, 100, 200, REGISTERS_64];
+        words.extend(registers);
+        words.extend([16, 1, 2, 8]);
+        let (time, sample) = sampled(true, &words).unwrap();
+        assert_eq!((time, sample.process), (7, 10));
+        assert_eq!(sample.kernel, [100, 200]);
+        assert_eq!(sample.registers, ProgramRegisters::Wide(registers));
+        assert_eq!(sample.stack, 1_u64.to_ne_bytes());
+        // One that says more than it has.
+        assert!(sampled(true, &words[..words.len() - 1]).is_none());
+        assert!(sampled(true, &[u64::MAX, 1]).is_none());
+    }
+
+    #[test]
+    fn code_of_32_bits_and_none_are_told_apart() {
+        let (_, none) = sampled(false, &[NO_REGISTERS, 0]).unwrap();
+        assert_eq!(none.registers, ProgramRegisters::None);
+        let narrow = [&[1][..], &[5; REGISTERS], &[0]].concat();
+        let (_, narrow) = sampled(false, &narrow).unwrap();
+        assert_eq!(narrow.registers, ProgramRegisters::Narrow);
+    }
+
+    #[test]
+    fn what_happens_to_processes_is_read_in_order_and_other_records_are_left_out() {
+        let id = [pair(10, 11), 9];
+        let all = [
+            record(
+                FORK,
+                0,
+                &[&[pair(20, 10), pair(20, 10), 1][..], &id].concat(),
+            ),
+            record(77, 0, &id),
+            record(
+                COMM,
+                MISC_COMM_EXEC,
+                &[&[pair(20, 20), 0][..], &id].concat(),
+            ),
+            record(COMM, 0, &[&[pair(20, 20), 0][..], &id].concat()),
+            record(LOST, 0, &[&[1, 42][..], &id].concat()),
+            record(
+                EXIT,
+                0,
+                &[&[pair(20, 10), pair(20, 10), 1][..], &id].concat(),
+            ),
+        ];
+        let found: Vec<String> = parse(&all.concat(), false)
+            .map(|(time, record)| format!("{time} {record:?}"))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "9 Forked { process: 20, parent: 10 }",
+                "9 Execed { process: 20 }",
+                "9 Lost(42)",
+                "9 Ended { process: 20 }",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_mapping_has_its_path_and_place() {
+        let path = *b"/bin/a\0\0";
+        let words = [
+            pair(20, 20),
+            4096,
+            8192,
+            512,
+            0,
+            33,
+            0,
+            0,
+            u64::from_ne_bytes(path),
+        ];
+        let bytes = record(MMAP2, 0, &[&words[..], &[pair(20, 20), 9]].concat());
+        let Some((9, Record::Mapped { process: 20, code })) = parse(&bytes, false).next() else {
+            panic!("no mapping");
+        };
+        assert_eq!(
+            (code.range, code.offset, code.inode),
+            (4096..12288, 512, 33)
+        );
+        assert_eq!(code.path.to_str(), Some("/bin/a"));
+    }
 }
