@@ -73,12 +73,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "refit-servers",
         ],
     ),
+    ("refit-schema", &["refit-servers"]),
     (
         "refit-services",
         &[
             "refit-knobs",
             "refit-packages",
             "refit-run",
+            "refit-schema",
             "refit-servers",
         ],
     ),

@@ -133,7 +133,8 @@ fn a_topic_is_text_that_fits_the_terminal(env: &TestEnv) -> Outcome {
     }
     let settings = stdout(env, &["help", "settings"]);
     for knob in [
-        "sync", "odirect", "disk", "malloc", "thp", "program", "tz", "env", "preload", "conf",
+        "sync", "odirect", "disk", "malloc", "thp", "program", "tz", "env", "preload", "schema",
+        "conf",
     ] {
         assert!(settings.contains(&format!("\n{knob}\n")), "{knob}");
     }

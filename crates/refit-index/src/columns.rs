@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::sql::{Dialect, Kind, Token, tokens, unquoted};
+use refit_servers::sql::{Dialect, Kind, Token, tokens, unquoted};
 
 /// More would take long, and what is worth trying is among the first.
 const MOST_CANDIDATES: usize = 32;

@@ -16,7 +16,6 @@ mod name;
 mod postgresql;
 mod queries;
 mod recipe_text;
-mod sql;
 mod sqlite;
 
 use std::path::Path;

@@ -11,7 +11,7 @@ use crate::error::IndexError;
 use crate::instance::Instance;
 use crate::queries::{Query, Workload};
 use crate::recipe_text::{Parts, Server, made};
-use crate::sql::Dialect;
+use refit_servers::sql::Dialect;
 
 mod catalog;
 mod rows_read;

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use crate::error::{IndexError, at};
-use crate::sql::{Dialect, Kind, Token, tokens};
+use refit_servers::sql::{Dialect, Kind, Token, tokens};
 
 /// More statements than this are a log, of which the first ones are taken.
 const MOST_QUERIES: usize = 500;

@@ -14,7 +14,7 @@ use crate::error::IndexError;
 use crate::instance::directory;
 use crate::queries::Workload;
 use crate::recipe_text::{Parts, Server, made};
-use crate::sql::Dialect;
+use refit_servers::sql::Dialect;
 
 mod expert;
 

@@ -19,15 +19,18 @@ pub enum Class {
     LosesOnCrash,
     /// The program is meant to behave differently.
     ChangesBehaviour,
+    /// The change itself destroys data, and taking it back does not bring that back.
+    LosesData,
 }
 
 impl Class {
     /// All of them, the least risky first.
-    pub const ALL: [Class; 4] = [
+    pub const ALL: [Class; 5] = [
         Class::Safe,
         Class::BoundedLoss,
         Class::LosesOnCrash,
         Class::ChangesBehaviour,
+        Class::LosesData,
     ];
 
     /// Whether a power cut may take what the program acknowledged.
@@ -44,6 +47,7 @@ impl fmt::Display for Class {
             Self::BoundedLoss => "bounded-loss",
             Self::LosesOnCrash => "loses-on-crash",
             Self::ChangesBehaviour => "changes-behaviour",
+            Self::LosesData => "loses-data",
         })
     }
 }

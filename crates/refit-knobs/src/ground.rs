@@ -16,6 +16,8 @@ pub enum Ground {
     Daemon,
     /// A service's own configuration or schema.
     Configuration,
+    /// The schema of a database.
+    Database,
     /// The options of a container.
     Container,
     /// The pod template of a workload.

@@ -8,6 +8,7 @@ pub(crate) mod malloc;
 pub(crate) mod odirect;
 pub(crate) mod preload;
 pub(crate) mod program;
+pub(crate) mod schema;
 pub(crate) mod switch;
 pub(crate) mod sync;
 pub(crate) mod thp;
@@ -58,5 +59,6 @@ knobs! {
     Tz(tz::Zone) = tz,
     Env(env::Variable) = env,
     Preload(preload::Library) = preload,
+    Schema(schema::File) = schema,
     Conf(conf::Declared) = conf,
 }

@@ -26,6 +26,8 @@ pub struct Launch {
     pub env: Vec<(String, String)>,
     /// Further libraries to preload, in command order.
     pub preload: Vec<PathBuf>,
+    /// The file of a database's schema.
+    pub schema: Option<String>,
     /// What a recipe declares, by name and value, in command order; no name occurs twice.
     pub conf: Vec<(String, String)>,
 }

@@ -10,7 +10,7 @@ use crate::allocators::takes::Takes;
 use crate::allocators::{ALLOCATORS, Chosen, Opt};
 use crate::knobs::malloc::Malloc;
 use crate::knobs::switch::{Kind, Switch};
-use crate::knobs::{Value, conf, disk, env, odirect, preload, program, sync, thp, tz};
+use crate::knobs::{Value, conf, disk, env, odirect, preload, program, schema, sync, thp, tz};
 use crate::scope::{PathProblem, plain};
 use crate::{Disk, Hint, KNOBS, Scope, Setting, Settings, Thp, Variant, When, joined};
 
@@ -120,6 +120,7 @@ fn any_value() -> impl Strategy<Value = Value> {
         tricky("[^\0]{1,20}", &[]).prop_map(|path| Value::Program(program::Executable { path })),
         variable.prop_map(|(name, value)| Value::Env(env::Variable { name, value })),
         any_library().prop_map(Value::Preload),
+        tricky("[^\0]{1,20}", &[]).prop_map(|path| Value::Schema(schema::File { path })),
         (
             "[a-z0-9_-]{1,5}|[a-z0-9_.-]{0,5}\\.[a-zA-Z0-9_./-]{0,5}",
             tricky("[^\0]{0,20}", &[])

@@ -96,6 +96,14 @@ pub enum LaunchError {
         /// What is wrong with it.
         problem: ProfileProblem,
     },
+    /// Only a database has a schema.
+    #[error(
+        "schema={file}: only a database has a schema\n  name one: refit plan sqlite:/PATH schema={file}"
+    )]
+    SchemaOfNobody {
+        /// The file.
+        file: String,
+    },
     /// Only a recipe declares what a `conf.` setting is.
     #[error(
         "{setting}: only a recipe declares what conf.… stands for\n  name one before it: refit compare RECIPE {setting}    (refit recipes lists them)"

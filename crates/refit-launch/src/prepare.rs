@@ -72,6 +72,9 @@ pub fn prepare(
             setting: format!("conf.{name}={value}"),
         });
     }
+    if let Some(file) = &launch.schema {
+        return Err(LaunchError::SchemaOfNobody { file: file.clone() });
+    }
     let command = replaced(command, launch, options)?;
     let thp = thp::action(launch.thp)?;
     launch.tz.iter().try_for_each(|zone| zone::check(zone))?;

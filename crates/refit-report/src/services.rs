@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use refit_crash::CrashReport;
 use refit_lab::{Comparison, EffectRecord};
 use refit_services::{
-    Accepted, Changed, Check, Evidence, FileState, Layer, LibraryFile, LibrarySince, Package,
-    PackageSince, Phase, Plan, Reverted, ServiceStatus, Status,
+    Accepted, Changed, Check, Declared, Evidence, FileState, Layer, LibraryFile, LibrarySince,
+    Package, PackageSince, Phase, Plan, Reverted, ServiceStatus, Status, Way,
 };
 
 use crate::crash::row::rows;
@@ -93,6 +93,9 @@ pub fn planned(plan: &Plan) -> String {
         page.row("apply", &edit.apply);
         page.row("revert", &edit.inverse);
     }
+    if let Some(declared) = &change.declared {
+        statements(&mut page, declared);
+    }
     if !plan.commands.is_empty() {
         page.heading("then");
         plan.commands
@@ -109,6 +112,31 @@ pub fn planned(plan: &Plan) -> String {
         notes.for_each(|note| page.line(1, note));
     }
     page.text()
+}
+
+/// What a schema destroys, and the statements that lead to it.
+fn statements(page: &mut Page, declared: &Declared) {
+    if !declared.losses().is_empty() {
+        page.heading("it destroys");
+        let losses = declared.losses().iter();
+        losses.for_each(|loss| page.line(1, &loss.what));
+    }
+    let list = |page: &mut Page, way: &Way| {
+        for step in &way.steps {
+            let (mut lines, indent) = (step.sql.lines(), 1);
+            let last = lines.clone().count().saturating_sub(1);
+            for (at, line) in lines.by_ref().enumerate() {
+                let end = if at == last { ";" } else { "" };
+                page.line(indent, format!("{line}{end}"));
+            }
+        }
+    };
+    page.heading("statements");
+    list(page, &declared.way);
+    if declared.no_way_back.is_empty() {
+        page.heading("statements of a revert");
+        list(page, &declared.back);
+    }
 }
 
 /// What is different in a plan that was made again: files that somebody edited, and what would be

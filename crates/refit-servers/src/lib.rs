@@ -11,6 +11,7 @@ pub mod postgresql;
 pub mod redis;
 pub mod risk;
 pub mod rsyslog;
+pub mod sql;
 pub mod systemd;
 
 pub use include::{files, matching, names};

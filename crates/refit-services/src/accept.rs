@@ -2,7 +2,7 @@
 
 use refit_knobs::{Class, Setting};
 
-use crate::{Accepted, Error, Evidence};
+use crate::{Accepted, Change, Error, Evidence};
 
 /// On what a risk is accepted.
 #[derive(Clone, Copy)]
@@ -11,6 +11,23 @@ pub enum Basis<'a> {
     DoneWithout,
     /// On this.
     Named(Option<&'a Evidence>),
+}
+
+/// The consent to what a change destroys.
+///
+/// # Errors
+/// [`Error::Destroys`].
+pub fn of_destroyed(change: &Change, accept: Option<Class>) -> Result<Option<Accepted>, Error> {
+    let class = Class::LosesData;
+    if accept == Some(class) {
+        let evidence = false;
+        return Ok(Some(Accepted { class, evidence }));
+    }
+    let losses = change.declared.iter().flat_map(|one| one.losses());
+    Err(Error::Destroys {
+        service: change.service.clone(),
+        what: losses.map(|loss| loss.what.clone()).collect(),
+    })
 }
 
 /// The risk that is accepted; `None` where none of its settings, each of its class, risks data.

@@ -6,6 +6,7 @@
 //! goes that way back.
 
 use refit_knobs::{Setting, Settings};
+use refit_schema::merged;
 
 use crate::kind::{Kind, Step};
 use crate::system::Without;
@@ -194,6 +195,9 @@ pub fn settled(record: &Record) -> Record {
         );
     let of_first: Vec<SchemaEdit> = of_first.collect();
     change.schema.splice(0..0, of_first);
+    if let (Some(first), Some(second)) = (&first.declared, change.declared.take()) {
+        change.declared = Some(Box::new(merged(first, *second)));
+    }
     change
         .schema
         .retain(|edit| edit.before.as_ref() != Some(&edit.after));
@@ -206,6 +210,7 @@ pub fn dropped(first: &Change, new: &Change) -> Option<Change> {
     let mut dropped = Change {
         files: Vec::new(),
         schema: Vec::new(),
+        declared: None,
         ..first.clone()
     };
     let has_conf = |one: &ConfValue| new.conf.iter().any(|conf| conf.name == one.name);

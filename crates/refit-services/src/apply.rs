@@ -14,7 +14,8 @@ use crate::status::{file_checks, live_checks};
 use crate::store::Store;
 use crate::undo::{self, Until};
 use crate::{
-    Change, Error, FileEdit, FileError, LibraryFile, Phase, Plan, Record, System, health, indexes,
+    Change, Error, FileEdit, FileError, LibraryFile, Phase, Plan, Record, System, declared, health,
+    indexes,
 };
 
 /// How long a service may take to load what it was started with.
@@ -78,7 +79,10 @@ pub fn to_do(system: &System, request: &Request) -> Result<ToDo, Error> {
             false => target.plan(),
         },
     };
-    planned.map(|plan| ToDo::Planned(Box::new(plan)))
+    planned.map(|plan| match plan.is_declared_already() {
+        true => nothing,
+        false => ToDo::Planned(Box::new(plan)),
+    })
 }
 
 /// Makes settings permanent on a service, where that is still what was shown.
@@ -95,6 +99,9 @@ pub fn apply(system: &System, request: &Request, shown: &Plan) -> Result<Applied
     // What has to be asked is asked before the lock is taken. A file that is edited from here on is found when the
     // new one is put over it.
     let before = target.plan().ok();
+    if before.as_ref().is_some_and(Plan::is_declared_already) {
+        return Ok(Applied::Nothing { service });
+    }
     let before = before.filter(|plan| plan.does_as(shown) && plan.gate.is_none());
     if let Some(plan) = &before {
         ask_health(&plan.change, BEFORE)?;
@@ -110,6 +117,9 @@ pub fn apply(system: &System, request: &Request, shown: &Plan) -> Result<Applied
         // Or was seen at work.
         None => {
             let mut plan = target.plan_from(first.clone())?;
+            if plan.is_declared_already() {
+                return Ok(Applied::Nothing { service });
+            }
             if !plan.does_as(shown) {
                 return Ok(Applied::NotAsShown {
                     now: Box::new(plan),
@@ -204,7 +214,14 @@ fn forget_edited(system: &System, begun: &mut Change, cause: &Error) {
 fn is_applied(target: &Target, store: &Store) -> Result<bool, Error> {
     let (system, request) = (target.system, target.request);
     let service = target.service.clone();
-    let Some(record) = store.load(&service)? else {
+    let found = store.load(&service)?;
+    if target.kind.is_declared() {
+        return found
+            .as_ref()
+            .map_or(Ok(()), amend::refuse_unsettled)
+            .map(|()| false);
+    }
+    let Some(record) = found else {
         return Ok(false);
     };
     let change = &record.change;
@@ -296,6 +313,7 @@ fn put_into_effect(
     }
     make_all(staged.edits)?;
     indexes::apply(system, change)?;
+    declared::apply(system, change)?;
     if !system.is_live() {
         return Ok(Vec::new());
     }

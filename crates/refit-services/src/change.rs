@@ -194,6 +194,9 @@ pub struct Change {
     /// Indexes that are made in a database.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schema: Vec<SchemaEdit>,
+    /// The schema that a database gets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared: Option<Box<refit_schema::Declared>>,
     /// By what it takes itself back; `None` if it stays without a confirmation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<Undo>,

@@ -140,6 +140,24 @@ pub enum Error {
     Replaced { path: String, kept: String },
     #[error("{what} cannot be changed: {reason}")]
     NoTable { what: String, reason: String },
+    #[error(transparent)]
+    Schema(Box<refit_schema::SchemaError>),
+    #[error(
+        "{service} is no database with a schema\n  name one: sqlite:/PATH, postgresql/DATABASE or mariadb/DATABASE"
+    )]
+    NoSchema { service: String },
+    #[error("the schema of {service} was changed by somebody else meanwhile: {what}\n  plan again")]
+    SchemaMeanwhile { service: String, what: String },
+    #[error(
+        "the schema of {service} changed after refit made it; nothing was reverted\n  {}\n  make it as it was, or drop it, then revert again",
+        lines.join("\n  ")
+    )]
+    SchemaSince { service: String, lines: Vec<String> },
+    #[error(
+        "{service}: this destroys {}, which no revert brings back\n  to accept it: --accept loses-data",
+        what.join(", ")
+    )]
+    Destroys { service: String, what: Vec<String> },
     #[error("somebody else made or changed index {index} of {service} meanwhile: that stays")]
     MadeSince { service: String, index: String },
     #[error(
@@ -273,6 +291,12 @@ pub enum Error {
     },
 }
 
+impl From<refit_schema::SchemaError> for Error {
+    fn from(error: refit_schema::SchemaError) -> Error {
+        Error::Schema(Box::new(error))
+    }
+}
+
 /// An error, and what it comes from.
 fn with_cause(error: &Error) -> String {
     let mut text = error.to_string();
@@ -306,6 +330,7 @@ impl Error {
             | Error::LibraryChanged { .. }
             | Error::Replaced { .. }
             | Error::Redefined { .. }
+            | Error::SchemaSince { .. }
             | Error::Drifted { .. }
             | Error::File(FileError::Edited { .. }) => 3,
             Error::TakenBack(cause) if matches!(**cause, Error::File(FileError::Edited { .. })) => {

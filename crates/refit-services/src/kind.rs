@@ -5,7 +5,7 @@ use refit_knobs::{Class, Ground, Setting, Settings};
 use refit_servers::risk::{self, Risk};
 
 use crate::check::Check;
-use crate::schema::Database;
+use crate::schema::{Database, SchemaDatabase};
 use crate::systemd::{self, Unit};
 use crate::{Change, Error, Plan, System};
 
@@ -117,6 +117,20 @@ pub(crate) trait Kind: Sync {
 
     /// What the service has loaded, and what its processes do. For a live system.
     fn checks(&self, change: &Change) -> Result<Vec<Check>, Error>;
+
+    /// The database that [`Change::declared`] is of, also in a tree; `None`: it is gone.
+    fn schema_database(
+        &self,
+        _: &System,
+        _: &str,
+    ) -> Result<Option<Box<dyn SchemaDatabase>>, Error> {
+        Ok(None)
+    }
+
+    /// Whether a change is judged by what the database has, and not by the settings of its record: a file is edited.
+    fn is_declared(&self) -> bool {
+        false
+    }
 
     /// The database that [`Change::schema`] is of, also in a tree; `None`: it is gone.
     fn database(&self, _: &System, _: &str) -> Result<Option<Box<dyn Database>>, Error> {

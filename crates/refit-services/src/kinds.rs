@@ -1,11 +1,13 @@
 //! The kinds of services: one file of `kinds/` for each, and its line in the table.
 
+mod declared;
 mod mariadb;
 mod postfix;
 mod postgresql;
 mod redis;
 mod rsyslog;
 mod schema;
+mod sqlite3;
 mod sysctl;
 mod systemd_unit;
 mod unit_and_conf;
@@ -17,9 +19,10 @@ use crate::kind::Kind;
 use crate::{Error, System, systemd};
 
 /// The last one takes every unit.
-static KINDS: [&dyn Kind; 12] = [
+static KINDS: [&dyn Kind; 13] = [
     &sysctl::Sysctl,
     &wrapper::Wrapper,
+    &declared::SQLITE,
     &schema::SQLITE,
     &schema::POSTGRESQL,
     &schema::MARIADB,

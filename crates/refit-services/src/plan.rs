@@ -172,6 +172,7 @@ fn plan(
         let syncs = replaced_syncs(setting, of_file);
         plan.classes.push(match syncs {
             Some(_) => Class::LosesOnCrash,
+            None if destroys(&plan.change) => Class::LosesData,
             None => kind.class(setting),
         });
         plan.notes.extend(syncs);
@@ -197,7 +198,11 @@ fn plan(
     };
     let of_new = settings.0.iter().zip(&plan.classes);
     let of_new = of_new.filter(|(setting, _)| is_new(setting));
-    match accept::judged(of_new, request.accept, basis) {
+    let judged = match destroys(&plan.change) {
+        true => accept::of_destroyed(&plan.change, request.accept),
+        false => accept::judged(of_new, request.accept, basis),
+    };
+    match judged {
         Ok(accepted) => plan.change.accepted = accepted,
         Err(error) => plan.gate = Some(error),
     }
@@ -229,6 +234,12 @@ fn plan(
     }
     plan.change.directories = missing(system, &plan.change)?;
     Ok(plan)
+}
+
+/// Whether the change itself destroys data.
+fn destroys(change: &Change) -> bool {
+    let declared = change.declared.as_ref();
+    declared.is_some_and(|declared| !declared.losses().is_empty())
 }
 
 /// Adds what was measured with another version of the service's packages. One whose name holds its version, as

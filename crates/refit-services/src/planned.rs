@@ -46,6 +46,12 @@ impl Plan {
             && (&self.commands, &self.notes) == (&other.commands, &other.notes)
     }
 
+    /// Whether the database has all of the schema that it shall have.
+    pub(crate) fn is_declared_already(&self) -> bool {
+        let declared = self.change.declared.as_ref();
+        declared.is_some_and(|declared| declared.steps().is_empty())
+    }
+
     /// A plan that does nothing yet.
     pub(crate) fn new(service: &str, kind: &str, settings: &Settings) -> Plan {
         Plan {
@@ -66,6 +72,7 @@ impl Plan {
                 variables: Vec::new(),
                 conf: Vec::new(),
                 schema: Vec::new(),
+                declared: None,
                 undo: None,
                 evidence: None,
                 accepted: None,

@@ -8,7 +8,8 @@ use crate::library;
 use crate::store::Store;
 use crate::three_way::End;
 use crate::{
-    Change, Changed, Error, FileEdit, FileError, LibraryFile, Phase, Record, System, indexes, undo,
+    Change, Changed, Error, FileEdit, FileError, LibraryFile, Phase, Record, System, declared,
+    indexes, undo,
 };
 
 /// Who takes a change back.
@@ -125,6 +126,7 @@ pub fn take_back(
         moved.refuse_other(system)?;
     }
     indexes::refuse_other(system, &record)?;
+    declared::refuse_other(system, &record)?;
     for file in record.change.placed() {
         // One that is not whole was never seen by a service while the change is being made.
         if library::is_whole(system, file)? == Some(false) {
@@ -196,6 +198,7 @@ pub fn take_back(
         untouched.push(moved.path.clone());
     }
     untouched.extend(indexes::take_back(system, change)?);
+    untouched.extend(declared::take_back(system, &as_it_was)?);
     remove_directories(system, change)?;
     if system.is_live() {
         if let Some(undo) = &change.undo {

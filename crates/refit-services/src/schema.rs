@@ -1,4 +1,4 @@
-//! An index of a table, and what a database has to answer of it.
+//! An index of a table and the schema of a database, and what a database has to answer of them.
 
 use serde::{Deserialize, Serialize};
 
@@ -95,4 +95,36 @@ pub(crate) trait Database {
     /// # Errors
     /// What the database reports.
     fn end_leftovers(&self, edits: &[SchemaEdit]) -> Result<(), String>;
+}
+
+/// A database whose schema a file declares, and how it is asked.
+pub(crate) trait SchemaDatabase: refit_schema::Client {
+    /// Itself, as what answers.
+    fn as_client(&self) -> &dyn refit_schema::Client;
+
+    /// What is different between servers.
+    fn server(&self) -> &'static dyn refit_schema::Server;
+
+    /// Makes an empty database in a private instance of the same server.
+    ///
+    /// # Errors
+    /// What is missing, or what the server reports.
+    fn empty(&self) -> Result<Box<dyn refit_schema::Private>, String>;
+
+    /// What is to know of locks and waiting.
+    fn notes(&self) -> Vec<String>;
+
+    /// Its tables, for whoever meant one of them.
+    ///
+    /// # Errors
+    /// What the database reports.
+    fn tables(&self) -> Result<Vec<String>, String>;
+
+    /// Ends what a refit that was killed left running in the server.
+    ///
+    /// # Errors
+    /// What the database reports.
+    fn end_leftovers(&self) -> Result<(), String> {
+        Ok(())
+    }
 }

@@ -11,7 +11,8 @@ use crate::since::{libraries_since, packages_since};
 use crate::store::{Records, Store};
 use crate::three_way::End;
 use crate::{
-    Accepted, Error, Evidence, LibrarySince, PackageSince, Phase, Record, System, indexes, undo,
+    Accepted, Error, Evidence, LibrarySince, PackageSince, Phase, Record, System, declared,
+    indexes, undo,
 };
 
 /// A service with a change.
@@ -166,6 +167,7 @@ pub fn status(system: &System, words: &[String]) -> Result<Status, Error> {
 pub fn live_checks(system: &System, record: &Record) -> Result<Vec<Check>, Error> {
     let change = &record.change;
     let mut checks = indexes::checks(system, change);
+    checks.extend(declared::checks(system, change));
     if system.is_live() {
         if let Some(kind) = kind_named(&change.kind) {
             checks.extend(kind.checks(change)?);

@@ -6,7 +6,7 @@ use super::run;
 use crate::candidate::{Candidate, Unused, dropped};
 use crate::error::IndexError;
 use crate::instance::Instance;
-use crate::sql::quote_name_of_mariadb as quoted;
+use refit_servers::sql::quote_name_of_mariadb as quoted;
 
 /// What the copy has.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::run;
 use crate::error::IndexError;
 use crate::instance::Instance;
-use crate::sql::quote_name_of_mariadb as quoted;
+use refit_servers::sql::quote_name_of_mariadb as quoted;
 
 /// An index: its table's name, and columns as written.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use crate::error::IndexError;
 use crate::instance::Instance;
 use crate::name::new_name;
 use crate::queries::Workload;
-use crate::sql::unquoted;
+use refit_servers::sql::unquoted;
 
 /// Rows that have to be read with an index, as a part of those without.
 const WORTH: f64 = 0.9;

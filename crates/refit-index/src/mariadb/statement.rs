@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::columns::{Used, condition, order};
-use crate::sql::{Dialect, Kind, Token, tokens, unquoted};
+use refit_servers::sql::{Dialect, Kind, Token, tokens, unquoted};
 
 /// What it asks of each table, by the table's name.
 pub fn used(text: &str, database: &str, tables: &BTreeSet<String>) -> Vec<(String, Used)> {

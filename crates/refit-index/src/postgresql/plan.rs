@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::columns::{Used, condition, order};
-use crate::sql::Dialect;
+use refit_servers::sql::Dialect;
 
 /// A plan.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use super::psql;
 use crate::error::IndexError;
 use crate::instance::Instance;
 use crate::queries::one_line;
-use crate::sql::{Dialect, Kind, Token, tokens, unquoted};
+use refit_servers::sql::{Dialect, Kind, Token, tokens, unquoted};
 
 /// What is taken for the parameter of a LIMIT.
 const LIMIT: &str = "10";

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::candidate::{Candidate, Change, applied};
 use crate::name::{new_name, plain};
-use crate::sql::{Dialect, Kind, Token, quote_name, tokens, unquoted};
+use refit_servers::sql::{Dialect, Kind, Token, quote_name, tokens, unquoted};
 
 /// An index that `.expert` proposes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -28,7 +28,8 @@ impl Risk {
         classes
             .into_iter()
             .fold(Risk::NONE, |risk, class| match class {
-                Class::ChangesBehaviour => Risk {
+                // What destroys data is no setting of a run.
+                Class::ChangesBehaviour | Class::LosesData => Risk {
                     changes_behaviour: true,
                     ..risk
                 },
@@ -59,7 +60,7 @@ impl Risk {
     pub fn levels(self) -> Vec<Risk> {
         let losses = Class::ALL
             .into_iter()
-            .filter(|class| *class != Class::ChangesBehaviour && *class <= self.loss);
+            .filter(|class| *class < Class::ChangesBehaviour && *class <= self.loss);
         let mut levels: Vec<Risk> = losses.map(|class| Risk::of([class])).collect();
         if self.changes_behaviour {
             levels.push(self);

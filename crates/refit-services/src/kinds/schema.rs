@@ -8,7 +8,7 @@ mod sqlite;
 
 pub use mariadb::MARIADB;
 pub use postgresql::POSTGRESQL;
-pub use sqlite::SQLITE;
+pub use sqlite::{PREFIX, SQLITE, file_of};
 
 use std::path::PathBuf;
 

@@ -34,11 +34,11 @@ pub fn settings(typed: &OsStr) -> Vec<CompletionCandidate> {
     }
     all.extend(declared);
     // Values that are files: the allocators that have a name were listed above.
-    let path = ["program=", "preload=", "malloc=", "disk="]
+    let path = ["program=", "preload=", "malloc=", "disk=", "schema="]
         .iter()
         .find_map(|head| Some((head, last.strip_prefix(head)?)));
     if let Some((head, path)) = path
-        && (path.contains('/') || *head == "program=" || *head == "preload=")
+        && (path.contains('/') || ["program=", "preload=", "schema="].contains(head))
     {
         let files = PathCompleter::any().complete(OsStr::new(path));
         let files = files.into_iter();

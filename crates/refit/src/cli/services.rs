@@ -38,7 +38,8 @@ pub struct PlanArgs {
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "trial", help_heading = SETTINGS)]
     pub confirm_within: Option<Duration>,
 
-    /// Accept that a power cut can take what the service acknowledged: of settings of this class
+    /// Accept that a power cut can take what the service acknowledged: of settings of this class;
+    /// loses-data: that a schema destroys what the plan lists
     #[arg(long, value_name = "CLASS", value_parser = class, help_heading = SETTINGS)]
     pub accept: Option<Class>,
 
@@ -63,10 +64,13 @@ fn kinds() -> String {
 }
 
 fn class(word: &str) -> Result<Class, String> {
-    let mut risks = Class::ALL.into_iter().filter(|class| class.risks_data());
+    let is_risk = |class: &Class| class.risks_data() || *class == Class::LosesData;
+    let mut risks = Class::ALL.into_iter().filter(is_risk);
     risks
         .find(|class| class.to_string() == word)
-        .ok_or_else(|| "no class that risks data; take bounded-loss or loses-on-crash".to_owned())
+        .ok_or_else(|| {
+            "no class that risks data; take bounded-loss, loses-on-crash or loses-data".to_owned()
+        })
 }
 
 /// Make settings permanent on a service, and see that its processes have them
@@ -138,7 +142,8 @@ pub struct StatusArgs {
     pub openmetrics: Option<PathBuf>,
 
     /// Print what is applied as commands that apply it, a line each, here or on another machine;
-    /// what differs is refused (3)
+    /// what differs is refused (3). `refit status DATABASE --export schema` prints the schema of a
+    /// database as a file for schema=FILE, also of one without a change
     #[arg(long, conflicts_with_all = ["json", "check", "openmetrics"], help_heading = OUTPUT)]
     pub export: bool,
 

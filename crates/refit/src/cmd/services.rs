@@ -1,6 +1,8 @@
 //! `refit plan`, `apply`, `confirm`, `status`, `revert`: a change of a service.
 
+use std::ffi::OsString;
 use std::fmt::Display;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
@@ -138,6 +140,12 @@ fn one_line(text: impl Display) -> Result<u8> {
 
 fn try_status(args: &StatusArgs) -> Result<u8> {
     let system = System::new(args.tree.root.as_deref())?;
+    if let (true, [database, what]) = (args.export, &*args.services)
+        && what == "schema"
+    {
+        print::result(&refit_services::export_schema(&system, database)?)?;
+        return Ok(0);
+    }
     let looked_unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let status = refit_services::status(&system, &args.services)?;
     if let Some(path) = &args.openmetrics {
@@ -226,10 +234,21 @@ fn try_revert(args: &RevertArgs) -> Result<u8> {
     Ok(0)
 }
 
+/// The file of `schema=FILE` by its whole path: a record that names it is read in any directory.
+fn absolute(word: &OsString) -> OsString {
+    let path = word.to_str().and_then(|word| word.strip_prefix("schema="));
+    let whole = path.filter(|path| !path.is_empty() && *path != "-");
+    let whole = whole.and_then(|path| std::path::absolute(path).ok());
+    match whole.as_deref().and_then(Path::to_str) {
+        Some(path) => format!("schema={path}").into(),
+        None => word.clone(),
+    }
+}
+
 fn read(args: &PlanArgs) -> Result<(System, Request)> {
     let mut request = Request {
         word: args.service.clone().unwrap_or_default(),
-        settings: Settings::parse(args.settings.clone())?,
+        settings: Settings::parse(args.settings.iter().map(absolute))?,
         dropped: Settings::default(),
         until: until(args),
         evidence: None,

@@ -1,18 +1,14 @@
-//! A table of an SQLite file: `sqlite:/PATH/TABLE`. The command sqlite3 asks it, as the user that the
-//! file belongs to, so that no journal belongs to another one.
+//! A table of an SQLite file: `sqlite:/PATH/TABLE`.
 
 use std::fs;
 use std::io::Read;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::path::Path;
 
-use refit_packages::how_to_install;
 use rustix::fs::FileType;
 
 use super::{INDEXES, Indexed, Key, Opened, Table, Tables, grouped, list, quoted};
-use crate::ask::{Ask, QUESTION, STATEMENT};
+use crate::ask::STATEMENT;
+use crate::kinds::sqlite3::{BUSY_MS, Sql, Sqlite3};
 use crate::schema::{Database, Index, SchemaEdit};
 use crate::{Error, Place, System};
 
@@ -25,12 +21,9 @@ pub static SQLITE: Tables = Tables {
     open,
 };
 
-const PREFIX: &str = "sqlite:";
-const CLIENT: &str = "/usr/bin/sqlite3";
+pub const PREFIX: &str = "sqlite:";
 /// How a file begins: <https://www.sqlite.org/fileformat.html#magic_header_string>.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// How long others may keep the file locked.
-const BUSY_MS: u32 = 10_000;
 
 fn find(system: &System, word: &str) -> Result<Option<String>, Error> {
     let Some(path) = word.strip_prefix(PREFIX) else {
@@ -52,6 +45,27 @@ fn open(system: &System, service: &str) -> Opened {
     Ok(Some(Box::new(SqliteFile::of(system, path)?)))
 }
 
+/// An SQLite database that is there.
+///
+/// # Errors
+/// [`Error::Link`], [`Error::NoTable`] where it is another file.
+pub fn file_of(system: &System, path: &str) -> Result<Option<Sqlite3>, Error> {
+    let place = system.place(path)?;
+    let Some(stat) = place.stat()? else {
+        return Ok(None);
+    };
+    let file = Sqlite3 {
+        path: place.path().to_owned(),
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+    };
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Symlink => Err(Error::Link { path: file.path }),
+        FileType::RegularFile => refuse_other(&place).map(|()| Some(file)),
+        _ => Ok(None),
+    }
+}
+
 /// Refuses what is no database, or has another name by which its journals would not be found.
 fn refuse_other(place: &Place) -> Result<(), Error> {
     let mut begin = [0; 16];
@@ -69,10 +83,8 @@ fn refuse_other(place: &Place) -> Result<(), Error> {
 
 /// A table of a file.
 struct SqliteFile {
-    path: PathBuf,
+    file: Sqlite3,
     table: String,
-    uid: u32,
-    gid: u32,
 }
 
 impl SqliteFile {
@@ -83,21 +95,9 @@ impl SqliteFile {
             reason,
         };
         let open = |path: &str, table: &str| {
-            let place = system.place(path)?;
-            let Some(stat) = place.stat()? else {
-                return Ok(None);
-            };
-            let file = SqliteFile {
-                path: place.path().to_owned(),
-                table: table.to_owned(),
-                uid: stat.st_uid,
-                gid: stat.st_gid,
-            };
-            match FileType::from_raw_mode(stat.st_mode) {
-                FileType::Symlink => Err(Error::Link { path: file.path }),
-                FileType::RegularFile => refuse_other(&place).map(|()| Some(file)),
-                _ => Ok(None),
-            }
+            let file = file_of(system, path)?;
+            let table = table.to_owned();
+            Ok::<_, Error>(file.map(|file| SqliteFile { file, table }))
         };
         let is_absolute = path.starts_with('/') && !path.contains(char::is_control);
         let (dir, table) = path.rsplit_once('/').unwrap_or_default();
@@ -122,44 +122,8 @@ impl SqliteFile {
         Ok(names.join(", "))
     }
 
-    /// Rows of columns. Not opened as read-only: what a killed writer left is taken back by the next
-    /// one who opens the file, and that one needs to write.
     fn query(&self, sql: &str) -> Result<Vec<Vec<String>>, String> {
-        let printed = self.client(&["-ascii"], sql, QUESTION)?;
-        let rows = printed.split_terminator('\x1e');
-        Ok(rows
-            .map(|row| row.split('\x1f').map(str::to_owned).collect())
-            .collect())
-    }
-
-    fn client(&self, words: &[&str], sql: &str, within: Duration) -> Result<String, String> {
-        let output = Command::new(CLIENT)
-            .args(["-init", "/dev/null", "-batch", "-bail", "-cmd"])
-            .arg(format!(".timeout {BUSY_MS}"))
-            .args(words)
-            .arg(&self.path)
-            .arg(sql)
-            .env_clear()
-            .current_dir("/")
-            .gid(self.gid)
-            .uid(self.uid)
-            .stdin(Stdio::null())
-            .answer(within);
-        let output = output
-            .map_err(|error| format!("{CLIENT}: {error}\n  {}", how_to_install(&["sqlite"])))?;
-        if output.status.success() {
-            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-        }
-        let errors = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        let is_busy = errors.contains("is locked");
-        Err(match is_busy {
-            true => format!(
-                "{errors}: another program has it for more than {} s\n  see which: fuser -v {}",
-                BUSY_MS / 1000,
-                self.path.display()
-            ),
-            false => errors,
-        })
+        self.file.query(sql)
     }
 }
 
@@ -192,8 +156,8 @@ impl Indexed for SqliteFile {
              WHERE i.key AND NOT l.partial AND NOT EXISTS (SELECT 1 FROM pragma_index_xinfo(l.name) o \
              WHERE o.key AND (o.coll <> 'BINARY' OR o.cid < 0)) ORDER BY l.seq, i.seqno"
         ))?;
-        let bytes = fs::metadata(&self.path).map_or(0, |meta| meta.len());
-        let dir = self.path.parent().unwrap_or(Path::new("/"));
+        let bytes = fs::metadata(&self.file.path).map_or(0, |meta| meta.len());
+        let dir = self.file.path.parent().unwrap_or(Path::new("/"));
         let mode = self.query("PRAGMA journal_mode")?;
         let readers = match mode.first().is_some_and(|row| row[0] == "wal") {
             true => "readers go on (WAL)",
@@ -260,7 +224,7 @@ impl Database for SqliteFile {
     /// SQLite 3.53 runs no other statement, and ends with 0.
     fn run(&self, sql: &str) -> Result<(), String> {
         let sql = format!("PRAGMA synchronous = EXTRA; {sql}");
-        self.client(&[], &sql, STATEMENT).map(|_| ())
+        self.file.run(&[], &Sql::Word(&sql), STATEMENT).map(|_| ())
     }
 
     /// There is no server.

@@ -1,0 +1,114 @@
+//! A schema that a database gets, as the record of a change holds it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::way::Loss;
+use crate::{Catalog, Key, Kind, Step, Way};
+
+/// What is changed, and what it was before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Declared {
+    /// The file's text.
+    pub text: String,
+    /// The catalog before the change.
+    pub before: Catalog,
+    /// The catalog after it.
+    pub after: Catalog,
+    /// What leads there.
+    pub way: Way,
+    /// What leads back.
+    pub back: Way,
+    /// Why no way leads back by itself; empty where one does.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub no_way_back: String,
+}
+
+/// What a revert finds of a change.
+#[derive(Debug)]
+pub struct Taken {
+    /// The catalog that it goes back to: that of now, with what the change made as it was before.
+    pub target: Catalog,
+    /// What is neither as before nor as after the change.
+    pub others: Vec<(Key, String)>,
+}
+
+impl Declared {
+    /// The statements.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.way.steps
+    }
+
+    /// What it destroys.
+    #[must_use]
+    pub fn losses(&self) -> &[Loss] {
+        &self.way.losses
+    }
+
+    /// The objects that the change makes, drops or alters.
+    pub fn touched(&self) -> impl Iterator<Item = &Key> {
+        let all = self.before.differences(&self.after);
+        all.into_iter().map(|one| one.key)
+    }
+
+    /// What to go back to from the catalog that is there now. What others made beside the change stays; of a change that was
+    /// `interrupted`, what is half made is its own.
+    #[must_use]
+    pub fn taken_back(&self, now: &Catalog, interrupted: bool) -> Taken {
+        let mut target = now.clone();
+        let mut others = Vec::new();
+        for difference in self.before.differences(&self.after) {
+            let found = now.get(difference.key);
+            let is = |expected: Option<&crate::Object>| match (found, expected) {
+                (None, None) => true,
+                (Some(found), Some(expected)) => found.is_as(expected),
+                _ => false,
+            };
+            let key = difference.key.clone();
+            if is(difference.from) {
+                continue;
+            }
+            if !is(difference.to) && !interrupted {
+                let line = found.map_or("not there".to_owned(), crate::Object::line);
+                others.push((key, line));
+                continue;
+            }
+            match difference.from {
+                Some(before) => target.0.insert(key, before.clone()),
+                None => target.0.remove(&key),
+            };
+        }
+        // What others made in a table that goes would go with it.
+        let is_there = |table: &str| {
+            let kinds = [Kind::Table, Kind::View, Kind::Other];
+            let mut keys = kinds.map(|kind| Key::new(kind, table)).into_iter();
+            table.is_empty() || keys.any(|key| target.get(&key).is_some())
+        };
+        for (key, object) in &target.0 {
+            if !is_there(&key.table) {
+                others.push((key.clone(), object.line()));
+            }
+        }
+        Taken { target, others }
+    }
+}
+
+/// The record of a second change of a database: from before the first one to after the second one.
+#[must_use]
+pub fn merged(first: &Declared, second: Declared) -> Declared {
+    let mut before = second.before.clone();
+    for difference in first.before.differences(&first.after) {
+        match difference.from {
+            Some(object) => before.0.insert(difference.key.clone(), object.clone()),
+            None => before.0.remove(difference.key),
+        };
+    }
+    let mut way = first.way.clone();
+    way.steps.extend(second.way.steps.iter().cloned());
+    way.losses.extend(second.way.losses.iter().cloned());
+    Declared {
+        before,
+        way,
+        ..second
+    }
+}

@@ -1,0 +1,123 @@
+//! The plan: two catalogs, the way between them, and a trial of it.
+
+use crate::way::Way;
+use crate::{Catalog, Client, Declared, Private, SchemaError, Server};
+
+/// A file of statements that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// As it was typed.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// Makes an empty database in a private instance.
+pub type Empty<'a> = dyn Fn() -> Result<Box<dyn Private>, String> + 'a;
+
+fn asked(what: &str) -> impl Fn(String) -> SchemaError + '_ {
+    move |output| SchemaError::Asked {
+        what: what.to_owned(),
+        output,
+    }
+}
+
+const PRIVATE: &str = "the private instance";
+
+/// What a file makes of a database; the way is empty where it has all of that.
+///
+/// # Errors
+/// [`SchemaError`].
+pub fn plan(
+    server: &dyn Server,
+    database: &dyn Client,
+    empty: &Empty,
+    file: &File,
+) -> Result<Declared, SchemaError> {
+    let now = server.read(database).map_err(asked("the database"))?;
+    let private = empty().map_err(asked(PRIVATE))?;
+    let loaded = private.load(&file.text);
+    loaded.map_err(|reason| SchemaError::NotLoaded {
+        path: file.path.clone(),
+        reason,
+    })?;
+    let wanted = server.read(&*private).map_err(asked(PRIVATE))?;
+    drop(private);
+    let way = server.way(&now, &wanted)?;
+    let after = expected(&now, &wanted, &way);
+    let mut declared = Declared {
+        text: file.text.clone(),
+        before: now,
+        after,
+        back: Way::default(),
+        no_way_back: String::new(),
+        way,
+    };
+    if declared.way.steps.is_empty() {
+        return Ok(declared);
+    }
+    for condition in &declared.way.conditions {
+        let rows = database.rows(&condition.count, 1);
+        if rows.map_err(asked("the database"))?.concat().concat() != "0" {
+            return Err(SchemaError::NoWay {
+                what: condition.what.clone(),
+                reason: condition.otherwise.clone(),
+            });
+        }
+    }
+    match server.way(&declared.after, &declared.before) {
+        Ok(back) => declared.back = back,
+        Err(error) => declared.no_way_back = error.to_string(),
+    }
+    try_it(server, empty, &declared)?;
+    Ok(declared)
+}
+
+/// The catalog that a way leads to: that of the file, with what is left as it is.
+fn expected(now: &Catalog, wanted: &Catalog, way: &Way) -> Catalog {
+    let mut after = wanted.clone();
+    for (key, object) in &now.0 {
+        match after.0.get_mut(key) {
+            // As it is printed there, and in its place.
+            Some(same) if same.is_as(object) => *same = object.clone(),
+            Some(_) => {}
+            None if way.left.contains(&key.to_string()) => {
+                after.0.insert(key.clone(), object.clone());
+            }
+            None => {}
+        }
+    }
+    after
+}
+
+/// Goes the way, and the way back, in the private instance, which has no rows.
+fn try_it(server: &dyn Server, empty: &Empty, declared: &Declared) -> Result<(), SchemaError> {
+    let private = empty().map_err(asked(PRIVATE))?;
+    let before = server.export(&declared.before);
+    let refused = |output| SchemaError::Refused { output };
+    private.load(&before).map_err(refused)?;
+    let leads_to = |way: &Way, expected: &Catalog| {
+        server.go(&*private, way).map_err(refused)?;
+        let found = server.read(&*private).map_err(asked(PRIVATE))?;
+        let differences = found.differences(expected);
+        match differences.is_empty() {
+            true => Ok(()),
+            false => Err(SchemaError::Elsewhere {
+                differences: differences.iter().map(ToString::to_string).collect(),
+            }),
+        }
+    };
+    leads_to(&declared.way, &declared.after)?;
+    if declared.no_way_back.is_empty() {
+        leads_to(&declared.back, &declared.before)?;
+    }
+    Ok(())
+}
+
+/// The schema of a database as a file that makes it from nothing.
+///
+/// # Errors
+/// What the database reports.
+pub fn exported(server: &dyn Server, database: &dyn Client) -> Result<String, String> {
+    Ok(server.export(&server.read(database)?))
+}
