@@ -19,7 +19,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// A shop in a PostgreSQL of its own.
-fn postgresql(env: &TestEnv, test: impl Fn(&Shop, &Server)) -> Outcome {
+pub fn postgresql(env: &TestEnv, test: impl Fn(&Shop, &Server)) -> Outcome {
     env.require_command("psql");
     let root = crate::apply::tree(env, "tree");
     let user = user(env, "postgres");
@@ -192,7 +192,7 @@ fn what_postgresql_cannot_index_is_refused(env: &TestEnv) -> Outcome {
                 2,
                 "there are: postgres, shop",
             ),
-            ("postgresql/shop", CUSTOMER, 2, "postgresql/DATABASE/TABLE"),
+            ("postgresql/shop", CUSTOMER, 2, "postgresql/shop/TABLE"),
             (
                 "postgresql/shop/a'b",
                 CUSTOMER,

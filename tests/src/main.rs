@@ -191,7 +191,10 @@ mod runner;
 mod rust_code;
 mod sandboxes;
 mod schema;
+mod schema_cases;
+mod schema_postgresql;
 mod schema_server;
+mod schema_sqlite;
 mod scopes;
 mod seccomp;
 mod seccomp_limits;
@@ -269,6 +272,8 @@ const TABLE: &[&[Test]] = &[
     apply_second::TESTS,
     apply_together::TESTS,
     apply_schema::TESTS,
+    schema_postgresql::TESTS,
+    schema_sqlite::TESTS,
     apply_schema_mariadb::TESTS,
     apply_schema_postgresql::TESTS,
     apply_schema_power_cut::TESTS,

@@ -110,6 +110,9 @@ pub struct Object {
     /// Its place among those of its kind, which is not compared.
     #[serde(default)]
     pub place: u32,
+    /// The tables and views that it is made of, which the facts tell too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
 }
 
 impl Object {

@@ -34,6 +34,11 @@ pub trait Server: Sync {
     /// What the database reports.
     fn read(&self, client: &dyn Client) -> Result<Catalog, String>;
 
+    /// Whether it prints an expression otherwise after it was loaded from what it printed; then it prints the same again.
+    fn prints_otherwise(&self) -> bool {
+        false
+    }
+
     /// The statements that lead from one catalog to another.
     ///
     /// # Errors

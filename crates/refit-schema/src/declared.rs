@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::way::Loss;
-use crate::{Catalog, Key, Kind, Step, Way};
+use crate::{Catalog, Difference, Key, Kind, Step, Way};
 
 /// What is changed, and what it was before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,6 +12,12 @@ pub struct Declared {
     pub text: String,
     /// The catalog before the change.
     pub before: Catalog,
+    /// What was printed otherwise before the change than it is when it is made again.
+    #[serde(default)]
+    pub found: Catalog,
+    /// The same as it is printed when it is made again.
+    #[serde(default)]
+    pub again: Catalog,
     /// The catalog after it.
     pub after: Catalog,
     /// What leads there.
@@ -37,6 +43,26 @@ impl Declared {
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.way.steps
+    }
+
+    /// What is different in the catalog that is there from an expected one; what was made again, and is printed otherwise
+    /// since, is not.
+    #[must_use]
+    pub fn differences<'a>(&self, expected: &'a Catalog, now: &'a Catalog) -> Vec<Difference<'a>> {
+        let mut all = expected.differences(now);
+        all.retain(|one| match (one.to, self.again.get(one.key)) {
+            (Some(now), Some(again)) => !now.is_as(again),
+            _ => true,
+        });
+        all
+    }
+
+    /// The catalog as it was found.
+    #[must_use]
+    pub fn as_found(&self) -> Catalog {
+        let mut catalog = self.before.clone();
+        catalog.0.extend(self.found.0.clone());
+        catalog
     }
 
     /// What it destroys.
@@ -65,7 +91,8 @@ impl Declared {
                 _ => false,
             };
             let key = difference.key.clone();
-            if is(difference.from) {
+            let as_found = self.found.get(difference.key);
+            if is(difference.from) || (as_found.is_some() && is(as_found)) {
                 continue;
             }
             if !is(difference.to) && !interrupted {
@@ -77,6 +104,23 @@ impl Declared {
                 Some(before) => target.0.insert(key, before.clone()),
                 None => target.0.remove(&key),
             };
+        }
+        if interrupted {
+            // An index that a constraint would have taken up has its name.
+            let is_of_constraint = |key: &Key| {
+                let constraint = Key::of(&key.table, Kind::Constraint, &key.name);
+                self.before.get(key).is_none() && self.after.get(&constraint).is_some()
+            };
+            target.0.retain(|key, _| {
+                let is_made = key.name.starts_with("refit made ");
+                !is_made && !(key.kind == Kind::Index && is_of_constraint(key))
+            });
+        }
+        // As it was typed.
+        for (key, object) in &mut target.0 {
+            if let Some(before) = self.before.get(key).filter(|before| before.is_as(object)) {
+                object.clone_from(before);
+            }
         }
         // What others made in a table that goes would go with it.
         let is_there = |table: &str| {

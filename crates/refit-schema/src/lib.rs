@@ -13,6 +13,7 @@ mod client;
 mod declared;
 mod error;
 mod plan;
+mod postgresql;
 mod sqlite;
 mod way;
 
@@ -21,5 +22,6 @@ pub use client::{Client, Private, Server};
 pub use declared::{Declared, Taken, merged};
 pub use error::SchemaError;
 pub use plan::{Empty, File, exported, plan};
+pub use postgresql::POSTGRESQL;
 pub use sqlite::SQLITE;
 pub use way::{Condition, Loss, Mode, Step, Way};

@@ -1,7 +1,7 @@
 //! The plan: two catalogs, the way between them, and a trial of it.
 
 use crate::way::Way;
-use crate::{Catalog, Client, Declared, Private, SchemaError, Server};
+use crate::{Catalog, Client, Declared, Key, Kind, Object, Private, SchemaError, Server};
 
 /// A file of statements that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,13 +41,36 @@ pub fn plan(
         path: file.path.clone(),
         reason,
     })?;
-    let wanted = server.read(&*private).map_err(asked(PRIVATE))?;
+    let mut wanted = server.read(&*private).map_err(asked(PRIVATE))?;
     drop(private);
-    let way = server.way(&now, &wanted)?;
-    let after = expected(&now, &wanted, &way);
+    let mut before = now.clone();
+    let (mut found, mut again) = (Catalog::default(), Catalog::default());
+    if server.prints_otherwise() {
+        wanted = printed_again(server, empty, &wanted)?;
+        before = printed_again(server, empty, &now)?;
+        for difference in now.differences(&before) {
+            let key = difference.key;
+            let add = |to: &mut Catalog, object: Option<&Object>| {
+                to.0.extend(object.map(|object| (key.clone(), object.clone())));
+            };
+            add(&mut found, difference.from);
+            add(&mut again, difference.to);
+        }
+    }
+    let way = server.way(&before, &wanted)?;
+    let after = expected(&before, &wanted, &way, &found);
+    for (key, object) in &mut before.0 {
+        if let (Some(now), Some(after)) = (found.get(key), after.get(key))
+            && now == after
+        {
+            object.clone_from(now);
+        }
+    }
     let mut declared = Declared {
         text: file.text.clone(),
-        before: now,
+        before,
+        found,
+        again,
         after,
         back: Way::default(),
         no_way_back: String::new(),
@@ -65,6 +88,15 @@ pub fn plan(
             });
         }
     }
+    let mut losses = Vec::new();
+    for loss in std::mem::take(&mut declared.way.losses) {
+        let is_none = loss.only_if_any && {
+            let rows = database.rows(&loss.count, 1);
+            rows.map_err(asked("the database"))?.concat().concat() == "0"
+        };
+        losses.extend((!is_none).then_some(loss));
+    }
+    declared.way.losses = losses;
     match server.way(&declared.after, &declared.before) {
         Ok(back) => declared.back = back,
         Err(error) => declared.no_way_back = error.to_string(),
@@ -73,13 +105,32 @@ pub fn plan(
     Ok(declared)
 }
 
-/// The catalog that a way leads to: that of the file, with what is left as it is.
-fn expected(now: &Catalog, wanted: &Catalog, way: &Way) -> Catalog {
+/// The catalog that a database has which was loaded with what another one prints.
+fn printed_again(
+    server: &dyn Server,
+    empty: &Empty,
+    catalog: &Catalog,
+) -> Result<Catalog, SchemaError> {
+    let private = empty().map_err(asked(PRIVATE))?;
+    let loaded = private.load(&server.export(catalog));
+    loaded.map_err(|output| SchemaError::Refused { output })?;
+    let mut again = server.read(&*private).map_err(asked(PRIVATE))?;
+    again.0.retain(|key, _| key.kind != Kind::Other);
+    let others = catalog.of_kind(Kind::Other);
+    again
+        .0
+        .extend(others.map(|(key, object)| (key.clone(), object.clone())));
+    Ok(again)
+}
+
+/// The catalog that a way leads to: that of the file, with what is left as it is. What is `found` printed otherwise, and is
+/// not changed, stays printed so.
+fn expected(now: &Catalog, wanted: &Catalog, way: &Way, found: &Catalog) -> Catalog {
     let mut after = wanted.clone();
     for (key, object) in &now.0 {
         match after.0.get_mut(key) {
             // As it is printed there, and in its place.
-            Some(same) if same.is_as(object) => *same = object.clone(),
+            Some(same) if same.is_as(object) => *same = found.get(key).unwrap_or(object).clone(),
             Some(_) => {}
             None if way.left.contains(&key.to_string()) => {
                 after.0.insert(key.clone(), object.clone());
@@ -99,7 +150,9 @@ fn try_it(server: &dyn Server, empty: &Empty, declared: &Declared) -> Result<(),
     let leads_to = |way: &Way, expected: &Catalog| {
         server.go(&*private, way).map_err(refused)?;
         let found = server.read(&*private).map_err(asked(PRIVATE))?;
-        let differences = found.differences(expected);
+        let mut differences = found.differences(expected);
+        let is_printed_otherwise = |key: &Key| declared.found.get(key).is_some();
+        differences.retain(|one| one.key.kind != Kind::Other && !is_printed_otherwise(one.key));
         match differences.is_empty() {
             true => Ok(()),
             false => Err(SchemaError::Elsewhere {

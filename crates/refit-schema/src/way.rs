@@ -30,6 +30,9 @@ pub struct Loss {
     pub count: String,
     /// What is counted: `rows`.
     pub unit: String,
+    /// Whether it is none where the count is 0: a value that is stored as it was.
+    #[serde(default)]
+    pub only_if_any: bool,
 }
 
 /// What has to be true of the data, or a statement is refused.
@@ -48,6 +51,9 @@ pub struct Condition {
 pub struct Way {
     /// The statements.
     pub steps: Vec<Step>,
+    /// What they make, as ALTER … OWNER TO names it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub made: Vec<String>,
     /// What they destroy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<Loss>,
@@ -85,7 +91,16 @@ impl Way {
             what,
             count,
             unit: unit.to_owned(),
+            only_if_any: false,
         });
+    }
+
+    /// Adds data that is destroyed where the question counts any.
+    pub fn loses_if_any(&mut self, what: String, unit: &str, count: String) {
+        self.loses(what, unit, count);
+        if let Some(last) = self.losses.last_mut() {
+            last.only_if_any = true;
+        }
     }
 
     /// Adds something to know, once.

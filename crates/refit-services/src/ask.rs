@@ -1,11 +1,12 @@
 //! Asking a program of somebody else's, which may never answer.
 
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::fs::{MemfdFlags, OFlags, fcntl_setfl, memfd_create};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -40,6 +41,17 @@ impl Ask for Command {
         }
         output
     }
+}
+
+/// Bytes as the standard input of a program: a file, which no pipe's limit stops.
+///
+/// # Errors
+/// As the system reports.
+pub fn input(bytes: &[u8]) -> io::Result<File> {
+    let mut file = File::from(memfd_create("refit", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 fn read_to_end(child: &mut Child, within: Duration) -> io::Result<Output> {

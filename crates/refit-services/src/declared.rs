@@ -43,7 +43,7 @@ pub fn apply(system: &System, change: &Change) -> Result<(), Error> {
         return Ok(());
     };
     let now = catalog(&*database, change)?;
-    if let Some(difference) = declared.before.differences(&now).first() {
+    if let Some(difference) = declared.as_found().differences(&now).first() {
         return Err(Error::SchemaMeanwhile {
             service: change.service.clone(),
             what: difference.to_string(),
@@ -52,7 +52,7 @@ pub fn apply(system: &System, change: &Change) -> Result<(), Error> {
     let gone = database.server().go(database.as_client(), &declared.way);
     gone.map_err(failed(change))?;
     let now = catalog(&*database, change)?;
-    let differences = declared.after.differences(&now);
+    let differences = declared.differences(&declared.after, &now);
     if differences.is_empty() {
         return Ok(());
     }
@@ -127,12 +127,27 @@ pub fn take_back(system: &System, record: &Record) -> Result<Vec<String>, Error>
     let gone = database.server().go(database.as_client(), &way);
     gone.map_err(failed(change))?;
     let now = catalog(&*database, change)?;
-    match target.differences(&now).first() {
+    match declared.differences(&target, &now).first() {
         None => Ok(Vec::new()),
         Some(difference) => Err(failed(change)(format!(
             "after the statements: {difference}"
         ))),
     }
+}
+
+/// Whether what the change made is all there, as after a way back of which the database took nothing.
+pub fn is_as_applied(system: &System, change: &Change) -> bool {
+    let Ok(Some((database, declared))) = database(system, change) else {
+        return false;
+    };
+    let now = catalog(&*database, change);
+    now.is_ok_and(|now| {
+        let mut touched = declared.before.differences(&declared.after).into_iter();
+        touched.all(|one| match (one.to, now.get(one.key)) {
+            (Some(after), Some(now)) => after.is_as(now),
+            (after, now) => after.is_none() && now.is_none(),
+        })
+    })
 }
 
 /// The catalog of the database against that of the file.
@@ -163,7 +178,7 @@ pub fn checks(system: &System, change: &Change) -> Vec<Check> {
             )];
         }
     };
-    let differences = declared.after.differences(&now);
+    let differences = declared.differences(&declared.after, &now);
     let line = |object: Option<&refit_schema::Object>| {
         object.map_or("not there".to_owned(), refit_schema::Object::line)
     };

@@ -19,10 +19,11 @@ use crate::kind::Kind;
 use crate::{Error, System, systemd};
 
 /// The last one takes every unit.
-static KINDS: [&dyn Kind; 13] = [
+static KINDS: [&dyn Kind; 14] = [
     &sysctl::Sysctl,
     &wrapper::Wrapper,
     &declared::SQLITE,
+    &declared::POSTGRESQL,
     &schema::SQLITE,
     &schema::POSTGRESQL,
     &schema::MARIADB,

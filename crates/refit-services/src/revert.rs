@@ -198,7 +198,15 @@ pub fn take_back(
         untouched.push(moved.path.clone());
     }
     untouched.extend(indexes::take_back(system, change)?);
-    untouched.extend(declared::take_back(system, &as_it_was)?);
+    match declared::take_back(system, &as_it_was) {
+        Ok(of_schema) => untouched.extend(of_schema),
+        Err(error) => {
+            if is_told && declared::is_as_applied(system, change) {
+                store.save(&as_it_was)?;
+            }
+            return Err(error);
+        }
+    }
     remove_directories(system, change)?;
     if system.is_live() {
         if let Some(undo) = &change.undo {

@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use refit_servers::matching;
-use rustix::fs::{MemfdFlags, Mode, OFlags, ResolveFlags, fstat, memfd_create, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 
+use crate::ask::input;
 use crate::{Error, FileError, FileState, Place};
 
 /// Where the files lie, and whether services run there.
@@ -237,7 +238,7 @@ impl System {
         match self.before(absolute) {
             None => self.open_there(absolute),
             Some(None) => Ok(None),
-            Some(Some(before)) => Ok(Some(in_memory(&before.bytes()).map_err(failed)?)),
+            Some(Some(before)) => Ok(Some(input(&before.bytes()).map_err(failed)?)),
         }
     }
 
@@ -309,14 +310,6 @@ impl System {
     pub fn matching(&self, pattern: &str, ours: &str) -> Result<Vec<String>, Error> {
         matching(|directory| self.names(directory), "/", pattern, ours)
     }
-}
-
-/// A file of these bytes, to be read from its beginning.
-fn in_memory(bytes: &[u8]) -> io::Result<File> {
-    let mut file = File::from(memfd_create("refit", MemfdFlags::CLOEXEC)?);
-    file.write_all(bytes)?;
-    file.rewind()?;
-    Ok(file)
 }
 
 /// The names of a path below a root: no `..` leads out of it.

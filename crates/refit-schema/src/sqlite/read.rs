@@ -63,6 +63,7 @@ fn add(catalog: &mut Catalog, kind: Kind, table: &str, name: &str, sql: &str, pl
         facts: facts(&[("definition", &statement(sql))]),
         text: sql.to_owned(),
         place,
+        needs: Vec::new(),
     };
     let key = Key::of(folded(table), kind, folded(name));
     catalog.0.insert(key, object);
@@ -74,6 +75,7 @@ fn add_other(catalog: &mut Catalog, what: &str, name: &str, sql: &str, place: u3
         facts: facts(&[("definition", &statement(sql))]),
         text: sql.to_owned(),
         place,
+        needs: Vec::new(),
     };
     catalog.0.insert(key, object);
 }
@@ -84,6 +86,7 @@ fn add_table(catalog: &mut Catalog, name: &str, table: &Table, sql: &str, place:
         facts: facts(&[("name", name), ("options", &table.options)]),
         text: sql.to_owned(),
         place,
+        needs: Vec::new(),
     };
     catalog.0.insert(Key::new(Kind::Table, &key), object);
     for (place, column) in (0..).zip(&table.columns) {
@@ -91,6 +94,7 @@ fn add_table(catalog: &mut Catalog, name: &str, table: &Table, sql: &str, place:
             facts: facts(&[("name", &column.name), ("definition", &column.definition)]),
             text: column.text.clone(),
             place,
+            needs: Vec::new(),
         };
         let key = Key::of(&key, Kind::Column, folded(&column.name));
         catalog.0.insert(key, object);
@@ -100,6 +104,7 @@ fn add_table(catalog: &mut Catalog, name: &str, table: &Table, sql: &str, place:
             facts: BTreeMap::new(),
             text: text.clone(),
             place,
+            needs: Vec::new(),
         };
         catalog
             .0

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::text::{affinity, declared_type, default, outer, renamed};
+use super::text::{Column, Table, affinity, declared_type, default, outer, renamed};
 use crate::way::Condition;
 use crate::{Catalog, Key, Kind, Object, SchemaError, Way};
 
@@ -72,12 +72,20 @@ pub fn way(from: &Catalog, to: &Catalog) -> Result<Way, SchemaError> {
         way.together(format!("DROP TABLE {}", quoted(&name)));
         let count = format!("SELECT count(*) FROM {}", quoted(&name));
         way.loses(format!("table {name}"), "rows", count);
+        for child in children(from, table) {
+            way.note(format!(
+                "a revert is refused while rows of {child} refer to table {name}, which it would make again without its rows"
+            ));
+        }
     }
     for (key, object) in to.in_place(Kind::Table) {
         match how(&key.name) {
-            Some(How::Created) => way.together(&object.text),
+            Some(How::Created) => {
+                let name = quoted(object.fact("name"));
+                way.together(create(to, &key.name, &name));
+            }
             Some(How::Added) => add(from, to, &key.name, &mut way),
-            Some(How::Rebuilt) => rebuild(from, to, &key.name, &mut way)?,
+            Some(How::Rebuilt) => rebuild(from, to, &key.name, &mut way),
             _ => note_order(from, to, &key.name, &mut way),
         }
     }
@@ -157,6 +165,23 @@ fn is_generated(column: &Object) -> bool {
 fn is_not_null(column: &Object) -> bool {
     let words = outer(column.fact("definition"));
     words.windows(2).any(|pair| pair == ["not", "null"])
+}
+
+/// The tables that refer to a table, but for itself, and that stay.
+fn children(catalog: &Catalog, table: &str) -> BTreeSet<String> {
+    let parts = [Kind::Column, Kind::Constraint].map(|kind| catalog.of_kind(kind));
+    let parts = parts.into_iter().flatten();
+    let refers = |key: &Key, object: &Object| {
+        let text = format!("{} {}", key.name, object.fact("definition"));
+        let mut rest = text.split("references ").skip(1);
+        rest.any(|rest| {
+            rest.trim_start_matches('"')
+                .to_ascii_lowercase()
+                .starts_with(table)
+        })
+    };
+    let found = parts.filter(|(key, object)| key.table != table && refers(key, object));
+    found.map(|(key, _)| key.table.clone()).collect()
 }
 
 fn name_of(catalog: &Catalog, table: &str) -> String {
@@ -239,17 +264,12 @@ fn stored_as(catalog: &Catalog, table: &str, column: &Object) -> &'static str {
     }
 }
 
-fn rebuild(from: &Catalog, to: &Catalog, table: &str, way: &mut Way) -> Result<(), SchemaError> {
+fn rebuild(from: &Catalog, to: &Catalog, table: &str, way: &mut Way) {
     let (old_name, new_name) = (name_of(from, table), name_of(to, table));
     let (old, new) = (quoted(&old_name), quoted(&new_name));
     let made = format!("refit made {new_name}");
     let other = quoted(&made);
-    let object = to.get(&Key::new(Kind::Table, table));
-    let create = object.and_then(|object| renamed(&object.text, &other));
-    let create = create.ok_or_else(|| SchemaError::NoWay {
-        what: format!("table {table}"),
-        reason: "its statement is of a form that refit does not read".to_owned(),
-    })?;
+    let create = create(to, table, &other);
     let (mut into, mut select) = (Vec::new(), Vec::new());
     if has_row_ids(from, table) && has_row_ids(to, table) {
         let has = |name: &str| {
@@ -325,7 +345,44 @@ fn rebuild(from: &Catalog, to: &Catalog, table: &str, way: &mut Way) -> Result<(
     }
     way.together(format!("DROP TABLE {old}"));
     way.together(format!("ALTER TABLE {other} RENAME TO {new}"));
-    Ok(())
+}
+
+/// The statement that makes a table under a name: as it was typed, or of its parts where they are of several origins.
+fn create(catalog: &Catalog, table: &str, name: &str) -> String {
+    let typed = catalog
+        .get(&Key::new(Kind::Table, table))
+        .map_or("", |object| &object.text);
+    let (columns, constraints) = (
+        catalog.parts(table, Kind::Column),
+        catalog.parts(table, Kind::Constraint),
+    );
+    let is_whole = Table::read(typed).is_some_and(|read| {
+        let has_column = |column: &Column| {
+            let key = Key::of(table, Kind::Column, column.name.to_ascii_lowercase());
+            let object = catalog.get(&key);
+            object.is_some_and(|object| object.fact("definition") == column.definition)
+        };
+        let has = |(form, _): &(String, String)| {
+            catalog
+                .get(&Key::of(table, Kind::Constraint, form))
+                .is_some()
+        };
+        read.columns.len() == columns.len()
+            && read.columns.iter().all(has_column)
+            && read.constraints.len() == constraints.len()
+            && read.constraints.iter().all(has)
+            && read.options == options(catalog, table)
+    });
+    if let (true, Some(text)) = (is_whole, renamed(typed, name)) {
+        return text;
+    }
+    let parts = columns.iter().chain(&constraints);
+    let parts: Vec<&str> = parts.map(|(_, object)| &*object.text).collect();
+    format!(
+        "CREATE TABLE {name} (\n  {}\n) {}",
+        parts.join(",\n  "),
+        options(catalog, table)
+    )
 }
 
 /// What of a table's data is not in the new one.
@@ -344,12 +401,18 @@ fn losses(from: &Catalog, to: &Catalog, table: &str, way: &mut Way) {
             Some(after) => {
                 let (was, is) = (stored_as(from, table, column), stored_as(to, table, after));
                 let is_same = |one: &str| ["integer", "numeric"].contains(&one);
-                if was != is && is != "blob" && !(is_same(was) && is_same(is)) {
-                    let what = format!(
-                        "{what}: values are stored as {is}, as far as they look so, and not as {was}"
-                    );
-                    way.loses(what, "values", count);
+                if was == is || is == "blob" || (is_same(was) && is_same(is)) {
+                    continue;
                 }
+                let what = format!("{what}, as far as values are stored as {is} and not as {was}");
+                let others = match is {
+                    "text" => "'integer', 'real'",
+                    "real" => "'integer', 'text'",
+                    _ => "'text'",
+                };
+                let count =
+                    format!("SELECT count(*) FROM {old} WHERE typeof({name}) IN ({others})");
+                way.loses_if_any(what, "values", count);
             }
         }
     }

@@ -2,8 +2,11 @@
 //!
 //! What the file makes of an empty database is compared with what is there; what leads from one to the other is shown.
 
+mod postgresql;
+mod scratch;
 mod sqlite;
 
+pub use postgresql::POSTGRESQL;
 pub use sqlite::SQLITE;
 
 use refit_knobs::{Class, Ground, Setting, Settings};

@@ -7,7 +7,7 @@ mod postgresql;
 mod sqlite;
 
 pub use mariadb::MARIADB;
-pub use postgresql::POSTGRESQL;
+pub use postgresql::{NAME, POSTGRESQL, end_leftovers};
 pub use sqlite::{PREFIX, SQLITE, file_of};
 
 use std::path::PathBuf;

@@ -1,16 +1,13 @@
 //! The command sqlite3 on a file, as the user that the file belongs to, so that no journal belongs to another one.
 
-use std::fs::File;
-use std::io::{Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use refit_packages::how_to_install;
-use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::ask::{Ask, QUESTION};
+use crate::ask::{Ask, QUESTION, input};
 
 const CLIENT: &str = "/usr/bin/sqlite3";
 /// How long others may keep the file locked.
@@ -67,8 +64,8 @@ impl Sqlite3 {
         match sql {
             Sql::Word(sql) => command.arg(sql).stdin(Stdio::null()),
             Sql::Input(sql) => {
-                let input = input(sql).map_err(|error| format!("{CLIENT}: {error}"))?;
-                command.stdin(input)
+                let input = input(sql.as_bytes());
+                command.stdin(input.map_err(|error| format!("{CLIENT}: {error}"))?)
             }
         };
         let output = command.answer(within);
@@ -88,12 +85,4 @@ impl Sqlite3 {
             false => errors,
         })
     }
-}
-
-/// Statements as a file to be read from its beginning.
-fn input(sql: &str) -> std::io::Result<File> {
-    let mut file = File::from(memfd_create("refit-sql", MemfdFlags::CLOEXEC)?);
-    file.write_all(sql.as_bytes())?;
-    file.rewind()?;
-    Ok(file)
 }

@@ -1,10 +1,8 @@
 //! An SQLite file: `sqlite:/PATH`. Its private instance is an empty file in a directory of its own.
 
-use std::os::unix::fs::{DirBuilderExt, chown};
-use std::path::PathBuf;
-
 use refit_schema::{Client, Private, Server};
 
+use super::scratch::ScratchDirectory;
 use super::{Databases, Opened};
 use crate::ask::STATEMENT;
 use crate::kinds::schema::{PREFIX, file_of};
@@ -85,39 +83,21 @@ impl SchemaDatabase for Database {
 
 /// An empty file in a directory of its owner's alone, which goes with this value.
 struct Scratch {
-    dir: PathBuf,
+    _dir: ScratchDirectory,
     file: Database,
 }
 
 impl Scratch {
     fn new(of: &Sqlite3) -> Result<Scratch, String> {
-        let mut number = [0; 8];
-        let failed =
-            |error: std::io::Error| format!("a directory for the private instance: {error}");
-        rustix::rand::getrandom(&mut number, rustix::rand::GetRandomFlags::empty())
-            .map_err(|errno| failed(errno.into()))?;
-        let name = format!("refit-schema-{:016x}", u64::from_le_bytes(number));
-        let dir = std::env::temp_dir().join(name);
-        let made = std::fs::DirBuilder::new().mode(0o700).create(&dir);
-        made.map_err(failed)?;
+        let dir = ScratchDirectory::new((of.uid, of.gid))?;
         let file = Sqlite3 {
-            path: dir.join("private.db"),
+            path: dir.path().join("private.db"),
             ..of.clone()
         };
-        let scratch = Scratch {
-            dir,
+        Ok(Scratch {
+            _dir: dir,
             file: Database(file),
-        };
-        if rustix::process::geteuid().is_root() {
-            chown(&scratch.dir, Some(of.uid), Some(of.gid)).map_err(failed)?;
-        }
-        Ok(scratch)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.dir);
+        })
     }
 }
 

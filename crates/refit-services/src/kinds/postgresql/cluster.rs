@@ -10,7 +10,7 @@ use std::time::Duration;
 use refit_servers::postgresql::conf::Sources;
 use refit_servers::postgresql::directory;
 
-use crate::ask::{Ask, QUESTION};
+use crate::ask::{Ask, QUESTION, STATEMENT, input};
 use crate::{Error, FileError, System};
 
 /// Where the clusters are configured.
@@ -160,6 +160,31 @@ impl Server {
         Ok(printed.trim_end_matches('\n').to_owned())
     }
 
+    /// A server of the same programs and of the same user, with its data elsewhere on this machine.
+    ///
+    /// # Errors
+    /// [`Error::Root`].
+    pub fn elsewhere(&self, data: &str) -> Result<Server, Error> {
+        Ok(Server {
+            programs: self.programs.clone(),
+            config: String::new(),
+            data: data.to_owned(),
+            system: System::new(None)?,
+            uid: self.uid,
+            gid: self.gid,
+        })
+    }
+
+    /// Where its programs lie.
+    pub fn programs(&self) -> &str {
+        &self.programs
+    }
+
+    /// Its user and group.
+    pub fn user(&self) -> (u32, u32) {
+        (self.uid, self.gid)
+    }
+
     /// Its data directory, on this machine.
     pub fn data(&self) -> &str {
         &self.data
@@ -258,6 +283,30 @@ impl Server {
         variables: &[(&str, &str)],
         within: Duration,
     ) -> Result<String, String> {
+        let words = self.at(database)?;
+        let words = [words, vec!["-c".to_owned(), sql.to_owned()]].concat();
+        self.run("psql", &words, variables, within)
+    }
+
+    /// Runs statements as psql's input, up to the first that fails: there is no limit of length, and errors have lines.
+    ///
+    /// # Errors
+    /// As [`Server::psql`].
+    pub fn script(
+        &self,
+        database: &str,
+        sql: &str,
+        variables: &[(&str, &str)],
+    ) -> Result<(), String> {
+        let mut words = self.at(database)?;
+        words.extend(["-v", "ON_ERROR_STOP=1", "-f", "-"].map(str::to_owned));
+        let input = input(sql.as_bytes()).map_err(|error| format!("psql: {error}"))?;
+        let ran = self.run_with("psql", &words, variables, STATEMENT, input.into());
+        ran.map(|_| ())
+    }
+
+    /// The words by which psql finds a database by the server's socket.
+    fn at(&self, database: &str) -> Result<Vec<String>, String> {
         // Port and directory of the socket are its 4th and 5th line.
         let pid = std::fs::read_to_string(format!("{}/postmaster.pid", self.data));
         let pid = pid.map_err(|error| format!("{}/postmaster.pid: {error}", self.data))?;
@@ -271,9 +320,8 @@ impl Server {
         };
         let words = [
             "-X", "-w", "-q", "-A", "-t", "-z", "-0", "-h", &host, "-p", &port, "-d", database,
-            "-c", sql,
         ];
-        self.run("psql", &words.map(str::to_owned), variables, within)
+        Ok(words.map(str::to_owned).to_vec())
     }
 
     fn run(
@@ -282,6 +330,17 @@ impl Server {
         words: &[String],
         variables: &[(&str, &str)],
         within: Duration,
+    ) -> Result<String, String> {
+        self.run_with(program, words, variables, within, Stdio::null())
+    }
+
+    fn run_with(
+        &self,
+        program: &str,
+        words: &[String],
+        variables: &[(&str, &str)],
+        within: Duration,
+        input: Stdio,
     ) -> Result<String, String> {
         let output = Command::new(format!("{}/{program}", self.programs))
             .args(words)
@@ -293,7 +352,7 @@ impl Server {
             .current_dir("/")
             .gid(self.gid)
             .uid(self.uid)
-            .stdin(Stdio::null())
+            .stdin(input)
             .answer(within)
             .map_err(|error| format!("{}/{program}: {error}", self.programs))?;
         if output.status.success() {

@@ -25,7 +25,7 @@ pub static POSTGRESQL: Tables = Tables {
 };
 
 /// The name under which the statements are seen in `pg_stat_activity`.
-const NAME: &str = "refit apply";
+pub const NAME: &str = "refit apply";
 /// How long older transactions of others are waited for, each of them.
 const LOCK_MIN: u32 = 10;
 /// How long a statement may take to end when it is told to.
@@ -306,19 +306,27 @@ impl Database for PgTable {
 
     /// A backend does not notice that its client is gone.
     fn end_leftovers(&self, _: &[SchemaEdit]) -> Result<(), String> {
-        let sql = format!(
-            "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity \
-             WHERE application_name = '{NAME}'"
-        );
-        let began = Instant::now();
-        while !self.server.rows("postgres", &sql, 1)?.is_empty() {
-            if began.elapsed() > ENDS_WITHIN {
-                return Err(format!(
-                    "a statement of `{NAME}` in pg_stat_activity does not end"
-                ));
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Ok(())
+        end_leftovers(&self.server)
     }
+}
+
+/// Ends the statements that a refit left running in a server.
+///
+/// # Errors
+/// What psql reports.
+pub fn end_leftovers(server: &Server) -> Result<(), String> {
+    let sql = format!(
+        "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity \
+             WHERE application_name = '{NAME}'"
+    );
+    let began = Instant::now();
+    while !server.rows("postgres", &sql, 1)?.is_empty() {
+        if began.elapsed() > ENDS_WITHIN {
+            return Err(format!(
+                "a statement of `{NAME}` in pg_stat_activity does not end"
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
 }

@@ -1,0 +1,108 @@
+//! The schema of a PostgreSQL database as a setting.
+
+use crate::apply_schema_postgresql::postgresql;
+use crate::runner::{Outcome, Test};
+use crate::schema_cases::{Bench, Database};
+use crate::schema_server::{Server, printed};
+use crate::test;
+use crate::test_env::TestEnv;
+
+pub const TESTS: &[Test] =
+    &[test!(each_case_of_postgresql_goes_there_and_back).limit_seconds(3600)];
+
+/// A database of a server.
+struct PgDatabase<'a> {
+    server: &'a Server,
+    name: &'a str,
+}
+
+impl PgDatabase<'_> {
+    fn words(&self, database: &str) -> Vec<String> {
+        let words = self.server.client.iter();
+        let words = words.map(|word| {
+            if word == "shop" {
+                database.to_owned()
+            } else {
+                word.clone()
+            }
+        });
+        words.collect()
+    }
+
+    fn asked(&self, database: &str, sql: &str) -> String {
+        let mut words = self.words(database);
+        words.push(sql.to_owned());
+        printed(self.server.user, &words)
+    }
+}
+
+/// What pg_dump does not tell by itself: the tables, with their rows.
+const TABLES: &str = "SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) FROM pg_tables \
+    WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1";
+
+impl Database for PgDatabase<'_> {
+    fn service(&self) -> String {
+        format!("postgresql/{}", self.name)
+    }
+
+    fn begin(&self, sql: &str) {
+        self.asked(
+            "postgres",
+            &format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name),
+        );
+        self.asked("postgres", &format!("CREATE DATABASE {}", self.name));
+        self.asked(self.name, sql);
+    }
+
+    /// pg_dump has an order of its own, but for columns.
+    fn catalog(&self) -> String {
+        let words = self.server.dump.iter();
+        let words = words.map(|word| {
+            if word == "shop" {
+                self.name.to_owned()
+            } else {
+                word.clone()
+            }
+        });
+        let words: Vec<String> = words.collect();
+        let text = printed(self.server.user, &words);
+        let lines = text.lines().map(|line| line.trim().trim_end_matches(','));
+        let is_of_schema = |line: &&str| {
+            !line.is_empty() && !line.starts_with("--") && !line.contains("restrict ")
+        };
+        let mut lines: Vec<&str> = lines.filter(is_of_schema).collect();
+        lines.sort_unstable();
+        lines.join("\n")
+    }
+
+    fn rows(&self) -> String {
+        let tables = self.asked(self.name, TABLES);
+        let rows = tables.lines().map(|table| {
+            let sql = format!("SELECT to_jsonb(t) FROM {table} t ORDER BY to_jsonb(t)");
+            format!("{table}\n{}", self.asked(self.name, &sql))
+        });
+        rows.collect()
+    }
+}
+
+fn each_case_of_postgresql_goes_there_and_back(env: &TestEnv) -> Outcome {
+    postgresql(env, |shop, server| {
+        let (database, fresh) = (
+            PgDatabase {
+                server,
+                name: "cases",
+            },
+            PgDatabase {
+                server,
+                name: "fresh",
+            },
+        );
+        let bench = Bench {
+            env,
+            root: &shop.root,
+            database: &database,
+            fresh: &fresh,
+        };
+        bench.all(include_str!("schema_cases/postgresql.txt"));
+    })
+}
