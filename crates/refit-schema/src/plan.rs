@@ -46,6 +46,8 @@ pub fn plan(
     let mut before = now.clone();
     let (mut found, mut again) = (Catalog::default(), Catalog::default());
     if server.prints_otherwise() {
+        // What cannot be is told before anything that rests on it.
+        server.way(&now, &wanted)?;
         wanted = printed_again(server, empty, &wanted)?;
         before = printed_again(server, empty, &now)?;
         for difference in now.differences(&before) {

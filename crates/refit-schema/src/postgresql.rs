@@ -53,7 +53,19 @@ impl Server for Postgresql {
     fn export(&self, catalog: &Catalog) -> String {
         let mut known = catalog.clone();
         known.0.retain(|key, _| key.kind != Kind::Other);
-        let mut text = String::new();
+        // From nothing there is always a way.
+        let way = way::way(&Catalog::default(), &known).unwrap_or_default();
+        let (spaces, steps): (Vec<&Step>, Vec<&Step>) = way
+            .steps
+            .iter()
+            .partition(|step| step.sql.starts_with("CREATE SCHEMA "));
+        let ended = |steps: Vec<&Step>| -> String {
+            steps
+                .iter()
+                .map(|step| format!("{};\n", step.sql))
+                .collect()
+        };
+        let mut text = format!("SET check_function_bodies = off;\n{}", ended(spaces));
         for (key, object) in catalog.of_kind(Kind::Other) {
             text += &match &*object.text {
                 "" => {
@@ -62,14 +74,7 @@ impl Server for Postgresql {
                 sql => format!("{sql};\n"),
             };
         }
-        // From nothing there is always a way.
-        let way = way::way(&Catalog::default(), &known).unwrap_or_default();
-        let steps = way.steps.iter().map(|step| format!("{};\n", step.sql));
-        format!(
-            "{}{text}{}",
-            "SET check_function_bodies = off;\n",
-            steps.collect::<String>()
-        )
+        text + &ended(steps)
     }
 
     fn go(&self, client: &dyn Client, way: &Way) -> Result<(), String> {

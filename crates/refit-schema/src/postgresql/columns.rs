@@ -127,7 +127,15 @@ pub fn storage(walk: &mut Walk, key: &Key, before: Option<&Object>, after: &Obje
     let (table, name) = (&key.table, quoted(&key.name));
     let differs = |fact: &str| before.map_or("", |before| before.fact(fact)) != after.fact(fact);
     if differs("storage") {
-        let word = match after.fact("storage") {
+        // Each as `e and not x`: the second one is the type's own.
+        let kept = match (
+            after.fact("storage"),
+            before.map_or("", |before| before.fact("storage")),
+        ) {
+            ("", before) => before.chars().last(),
+            (after, _) => after.chars().next(),
+        };
+        let word = match kept.map(String::from).as_deref().unwrap_or_default() {
             "p" => "PLAIN",
             "e" => "EXTERNAL",
             "m" => "MAIN",

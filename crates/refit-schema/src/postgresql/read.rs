@@ -196,7 +196,7 @@ fn question() -> String {
             ),
             (
                 "storage",
-                "CASE WHEN a.attstorage <> t.typstorage THEN a.attstorage::text END",
+                "CASE WHEN a.attstorage <> t.typstorage THEN a.attstorage::text || ' and not ' || t.typstorage::text END",
             ),
             (
                 "statistics",
@@ -265,14 +265,42 @@ fn question() -> String {
         "FROM pg_trigger g JOIN rels c ON c.oid = g.tgrelid WHERE NOT g.tgisinternal AND (c.relkind = 'v' OR c.oid IN (SELECT oid FROM tables))",
     );
     // What is known by its name, with what tells most of it.
-    let mut other = |name: &str, definition: &str, rest: &str| {
+    let mut other_of = |name: &str, definition: &str, text: &str, rest: &str| {
         part(
             "other",
-            ["''", name, "0", "''"],
+            ["''", name, "0", text],
             &[("definition", definition)],
             rest,
         );
     };
+    other_of(
+        "'extension ' || quote_ident(x.extname)",
+        "NULL",
+        "format('CREATE EXTENSION %I', x.extname)",
+        "FROM pg_extension x WHERE x.extname <> 'plpgsql'",
+    );
+    other_of(
+        "CASE t.typtype WHEN 'd' THEN 'domain ' WHEN 'r' THEN 'range type ' WHEN 'c' THEN 'composite type ' ELSE 'base type ' END \
+         || s.q || '.' || quote_ident(t.typname)",
+        "concat_ws('; ', CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod) END, CASE WHEN t.typnotnull THEN \
+         'NOT NULL' END, t.typdefault, (SELECT string_agg(o.conname || ' ' || pg_get_constraintdef(o.oid), ', ' ORDER BY o.conname) \
+         FROM pg_constraint o WHERE o.contypid = t.oid), (SELECT string_agg(format('%I %s', a.attname, format_type(a.atttypid, \
+         a.atttypmod)), ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT \
+         a.attisdropped), (SELECT format_type(r.rngsubtype, NULL) FROM pg_range r WHERE r.rngtypid = t.oid))",
+        "CASE t.typtype WHEN 'd' THEN format('CREATE DOMAIN %s.%I AS %s%s%s%s', s.q, t.typname, format_type(t.typbasetype, \
+         t.typtypmod), ' DEFAULT ' || t.typdefault, CASE WHEN t.typnotnull THEN ' NOT NULL' END, (SELECT string_agg(format(\
+         ' CONSTRAINT %I %s', o.conname, pg_get_constraintdef(o.oid)), '' ORDER BY o.conname) FROM pg_constraint o WHERE o.contypid \
+         = t.oid AND o.contype = 'c')) WHEN 'c' THEN format('CREATE TYPE %s.%I AS (%s)', s.q, t.typname, (SELECT string_agg(format(\
+         '%I %s', a.attname, format_type(a.atttypid, a.atttypmod)), ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = \
+         t.typrelid AND a.attnum > 0 AND NOT a.attisdropped)) ELSE '' END",
+        &format!(
+            "FROM pg_type t JOIN spaces s ON s.oid = t.typnamespace WHERE t.typtype IN ('d', 'r', 'c', 'b') AND t.typelem = 0 AND \
+             (t.typtype <> 'c' OR EXISTS (SELECT FROM pg_class k WHERE k.oid = t.typrelid AND k.relkind = 'c')) AND {}",
+            no_member("pg_type", "t.oid")
+        ),
+    );
+    let mut other =
+        |name: &str, definition: &str, rest: &str| other_of(name, definition, "''", rest);
     other(
         "CASE c.relkind WHEN 'p' THEN 'partitioned table ' WHEN 'm' THEN 'materialized view ' WHEN 'f' THEN 'foreign table ' ELSE \
          'partition or inheriting table ' END || c.q",
@@ -284,20 +312,6 @@ fn question() -> String {
          pg_get_constraintdef(o.oid), ', ' ORDER BY o.conname) FROM pg_constraint o WHERE o.conrelid = c.oid), (SELECT \
          string_agg(pg_get_indexdef(i.indexrelid), ', ' ORDER BY i.indexrelid::regclass::text) FROM pg_index i WHERE i.indrelid = c.oid))",
         "FROM rels c WHERE c.relkind IN ('p', 'm', 'f') OR (c.relkind = 'r' AND c.relpersistence <> 't' AND c.oid NOT IN (SELECT oid FROM tables))",
-    );
-    other(
-        "CASE t.typtype WHEN 'd' THEN 'domain ' WHEN 'r' THEN 'range type ' WHEN 'c' THEN 'composite type ' ELSE 'base type ' END \
-         || s.q || '.' || quote_ident(t.typname)",
-        "concat_ws('; ', CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod) END, CASE WHEN t.typnotnull THEN \
-         'NOT NULL' END, t.typdefault, (SELECT string_agg(o.conname || ' ' || pg_get_constraintdef(o.oid), ', ' ORDER BY o.conname) \
-         FROM pg_constraint o WHERE o.contypid = t.oid), (SELECT string_agg(format('%I %s', a.attname, format_type(a.atttypid, \
-         a.atttypmod)), ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT \
-         a.attisdropped), (SELECT format_type(r.rngsubtype, NULL) FROM pg_range r WHERE r.rngtypid = t.oid))",
-        &format!(
-            "FROM pg_type t JOIN spaces s ON s.oid = t.typnamespace WHERE t.typtype IN ('d', 'r', 'c', 'b') AND t.typelem = 0 AND \
-             (t.typtype <> 'c' OR EXISTS (SELECT FROM pg_class k WHERE k.oid = t.typrelid AND k.relkind = 'c')) AND {}",
-            no_member("pg_type", "t.oid")
-        ),
     );
     other(
         "format('aggregate, window or C function %s.%I(%s)', s.q, p.proname, pg_get_function_identity_arguments(p.oid))",
@@ -323,11 +337,6 @@ fn question() -> String {
         "format('statistics %s.%I', s.q, x.stxname)",
         "pg_get_statisticsobjdef(x.oid)",
         "FROM pg_statistic_ext x JOIN spaces s ON s.oid = x.stxnamespace",
-    );
-    other(
-        "'extension ' || quote_ident(x.extname)",
-        "NULL",
-        "FROM pg_extension x WHERE x.extname <> 'plpgsql'",
     );
     for (word, class, column, space) in [
         ("operator", "pg_operator", "oprname", "oprnamespace"),

@@ -41,7 +41,7 @@ pub fn way(from: &Catalog, to: &Catalog) -> Result<Way, SchemaError> {
     walk.parts();
     walk.views(&goes);
     walk.drop_names();
-    walk.comments();
+    walk.comments(&goes);
     let Walk {
         mut way,
         second,
@@ -184,6 +184,9 @@ impl<'a> Walk<'a> {
         if !views.is_empty() {
             let all: Vec<&str> = views.iter().map(String::as_str).collect();
             self.way.together(format!("DROP VIEW {}", all.join(", ")));
+        }
+        for (name, of) in self.functions_that_go(true) {
+            self.way.together(format!("DROP {of} {name}"));
         }
         for first in [true, false] {
             let constraints: Vec<(&Key, &Object)> = self.from.of_kind(Kind::Constraint).collect();
@@ -494,20 +497,34 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Functions that the file does not have, with what they are; those whose body the server reads keep tables from going.
+    fn functions_that_go(&self, are_read: bool) -> Vec<(String, String)> {
+        let all = self.differences(Kind::Function).into_iter();
+        let goes = all.filter_map(|one| match (one.from, one.to) {
+            (Some(before), None) if before.text.contains("BEGIN ATOMIC") == are_read => {
+                Some((one.key.name.clone(), before.fact("of").to_owned()))
+            }
+            _ => None,
+        });
+        goes.collect()
+    }
+
     /// Functions, sequences, types and schemas that nothing uses any more.
     fn drop_names(&mut self) {
-        let kinds = [Kind::Function, Kind::Sequence, Kind::Type, Kind::Schema];
+        for (name, of) in self.functions_that_go(false) {
+            self.way.together(format!("DROP {of} {name}"));
+        }
+        let kinds = [Kind::Sequence, Kind::Type, Kind::Schema];
         let all: Vec<Difference> = kinds
             .into_iter()
             .flat_map(|kind| self.differences(kind))
             .collect();
         for one in all {
-            let (Some(before), None) = (one.from, one.to) else {
+            if one.to.is_some() {
                 continue;
-            };
+            }
             let name = &one.key.name;
             let sql = match one.key.kind {
-                Kind::Function => format!("DROP {} {name}", before.fact("of")),
                 // One of a column goes with it.
                 Kind::Sequence => format!("DROP SEQUENCE IF EXISTS {name}"),
                 Kind::Type => format!("DROP TYPE {name}"),
@@ -517,14 +534,20 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn comments(&mut self) {
+    fn comments(&mut self, gone: &BTreeSet<String>) {
         for (key, object) in &self.to.0 {
             let before = self.from.get(key);
-            let is_again =
-                key.kind == Kind::View || key.kind == Kind::Trigger || key.kind == Kind::Constraint;
-            let is_anew = is_again && before.is_some_and(|before| !before.is_as(object));
-            let before = before
-                .filter(|_| !is_anew && (key.table.is_empty() || self.has(self.from, &key.table)));
+            let is_anew = match (key.kind, before) {
+                (Kind::View, _) => gone.contains(&key.name),
+                (Kind::Constraint, Some(before)) => self.is_made_again(key, before),
+                (Kind::Trigger | Kind::Index, Some(before)) => {
+                    gone.contains(&key.table) || differs(before, object)
+                }
+                _ => false,
+            };
+            let is_of_kept = key.table.is_empty()
+                || self.has(self.from, &key.table) == self.has(self.to, &key.table);
+            let before = before.filter(|_| !is_anew && is_of_kept);
             if let Some(sql) = comment(key, before, object) {
                 // Of what is built later.
                 match matches!(key.kind, Kind::Index | Kind::Constraint) {
