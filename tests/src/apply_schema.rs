@@ -231,14 +231,14 @@ impl Shop<'_> {
     }
 
     pub fn sweeps(&self) {
-        self.sweep("apply");
-        self.sweep("revert");
+        self.sweep("apply", CUSTOMER_DAY);
+        self.sweep("revert", CUSTOMER_DAY);
     }
 
     /// `refit VERB`, killed before and after calls of its own that change files.
-    fn sweep(&self, verb: &str) {
+    pub fn sweep(&self, verb: &str, setting: &str) {
         let before = (self.dump)();
-        let apply = words("apply", &self.root, &["--yes", self.service, CUSTOMER_DAY]);
+        let apply = words("apply", &self.root, &["--yes", self.service, setting]);
         let revert = words("revert", &self.root, &[self.service]);
         let run = |words: &[&str], point| {
             let mut command = self.env.command(&refit_path());
@@ -336,7 +336,7 @@ fn what_can_be_named_is_told(env: &TestEnv) -> Outcome {
     })
 }
 
-fn sqlite(env: &TestEnv, test: impl Fn(&Shop, &str)) -> Outcome {
+pub fn sqlite(env: &TestEnv, test: impl Fn(&Shop, &str)) -> Outcome {
     env.require_command("sqlite3");
     let root = crate::apply::tree(env, "tree");
     env.subdir("tree/srv");

@@ -192,7 +192,12 @@ fn what_postgresql_cannot_index_is_refused(env: &TestEnv) -> Outcome {
                 2,
                 "there are: postgres, shop",
             ),
-            ("postgresql/shop", CUSTOMER, 2, "postgresql/shop/TABLE"),
+            (
+                "postgresql/shop",
+                CUSTOMER,
+                2,
+                "/shop/TABLE; it has: public.documents",
+            ),
             (
                 "postgresql/shop/a'b",
                 CUSTOMER,

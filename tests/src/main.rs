@@ -193,6 +193,7 @@ mod sandboxes;
 mod schema;
 mod schema_cases;
 mod schema_postgresql;
+mod schema_random;
 mod schema_server;
 mod schema_sqlite;
 mod scopes;

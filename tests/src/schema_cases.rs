@@ -6,7 +6,7 @@
 use std::process::Output;
 
 use crate::apply::words;
-use crate::test_env::{TestEnv, described};
+use crate::test_env::{TestEnv, described, expect_code, expect_message, expect_printed};
 
 /// A case of a table.
 pub struct Case {
@@ -42,6 +42,8 @@ pub trait Database {
     fn service(&self) -> String;
     /// Drops all that it has, and runs statements.
     fn begin(&self, sql: &str);
+    /// Runs statements.
+    fn run(&self, sql: &str);
     /// Its catalog, asked otherwise than refit does.
     fn catalog(&self) -> String;
     /// The rows of all tables.
@@ -54,6 +56,8 @@ pub struct Bench<'a> {
     pub root: &'a str,
     pub database: &'a dyn Database,
     pub fresh: &'a dyn Database,
+    /// What one call tells is not asked by another one: each starts a private server.
+    pub is_quick: bool,
 }
 
 impl Bench<'_> {
@@ -86,43 +90,63 @@ impl Bench<'_> {
             }
         };
         let (what, text) = case.what.split_once(' ').unwrap_or((&case.what, ""));
+        if what == "random" {
+            // What the rows do not allow is refused, and nothing else.
+            let apply = ["--yes", "--accept=loses-data", &service, &setting];
+            let output = self.refit("apply", &apply);
+            if output.status.code() != Some(0) {
+                let printed = described(&output);
+                let is_of_rows = ["constraint failed", "points to no row"];
+                if !is_of_rows.iter().any(|text| printed.contains(text)) {
+                    return Err(printed);
+                }
+                return unchanged("failed");
+            }
+            let revert = self.refit("revert", &[&service]);
+            if revert.status.code() != Some(0) {
+                let printed = described(&revert);
+                std::fs::remove_dir_all(format!("{}/var/lib/refit/changes", self.root))
+                    .expect("ours");
+                // What is gone for good may be what other rows need.
+                let is_of_rows = ["constraint failed", "points to no row", "has no default"];
+                return match is_of_rows.iter().any(|text| printed.contains(text)) {
+                    true => Ok(()),
+                    false => Err(printed),
+                };
+            }
+            self.database.begin(&case.before);
+        }
         let plan = self.refit("plan", &[&service, &setting]);
+        let again = |code: i32, text: &str| match self.is_quick {
+            true => Ok(()),
+            false => is(
+                &self.refit("apply", &["--yes", &service, &setting]),
+                code,
+                text,
+            ),
+        };
         match what {
             "refused" => {
                 is(&plan, 2, text)?;
-                is(
-                    &self.refit("apply", &["--yes", &service, &setting]),
-                    2,
-                    text,
-                )?;
+                again(2, text)?;
                 return unchanged("refused");
             }
             "fails" => {
                 is(&plan, 0, "")?;
-                is(
-                    &self.refit("apply", &["--yes", &service, &setting]),
-                    1,
-                    text,
-                )?;
+                let apply = self.refit("apply", &["--yes", &service, &setting]);
+                is(&apply, 1, text)?;
                 unchanged("failed")?;
                 return is(&self.refit("status", &[]), 0, "nothing is applied");
             }
             "same" => {
                 is(&plan, 0, "nothing to do")?;
-                is(
-                    &self.refit("apply", &["--yes", &service, &setting]),
-                    0,
-                    "nothing to do",
-                )?;
+                again(0, "nothing to do")?;
                 return unchanged("the same");
             }
+            "random" => {}
             "loses" | "stuck" => {
                 is(&plan, 2, "--accept loses-data")?;
-                is(
-                    &self.refit("apply", &["--yes", &service, &setting]),
-                    2,
-                    "--accept loses-data",
-                )?;
+                again(2, "--accept loses-data")?;
                 unchanged("not accepted")?;
             }
             _ => is(&plan, 0, "")?,
@@ -143,7 +167,7 @@ impl Bench<'_> {
             0,
             "nothing to do",
         )?;
-        is(&self.refit("apply", &apply), 0, "nothing to do")?;
+        again(0, "nothing to do")?;
         is(
             &self.refit("status", &["--check"]),
             0,
@@ -185,7 +209,7 @@ impl Bench<'_> {
         if now != before && what != "prints" {
             return Err(format!("reverted: {now}\nand before: {before}"));
         }
-        if what != "loses" && what != "prints" {
+        if !["loses", "prints", "random"].contains(&what) {
             unchanged("reverted")?;
         }
         is(&self.refit("status", &[]), 0, "nothing is applied")
@@ -199,15 +223,85 @@ impl Bench<'_> {
             println!("every {every}th case, from the one numbered {first}");
             cases = cases.into_iter().skip(first).step_by(every).collect();
         }
+        self.each(&cases);
+    }
+
+    /// Cases of which none fails.
+    pub fn each(&self, cases: &[Case]) {
         let mut failed = Vec::new();
-        for case in &cases {
+        for case in cases {
             if let Err(reason) = self.judge(case) {
-                println!("FAILED: {}: {reason}\n", case.name);
+                let Case {
+                    name, before, file, ..
+                } = case;
+                println!("FAILED: {name}: {reason}\n{before}\n--\n{file}\n");
                 failed.push(&case.name);
                 let _ = self.refit("revert", &[&self.database.service()]);
             }
         }
         println!("counted: {} cases, {} failed", cases.len(), failed.len());
         assert!(failed.is_empty(), "{failed:?}");
+    }
+
+    /// A second file becomes one change with the first one, what others made stays, and what they altered stops a revert.
+    pub fn with_others(&self) {
+        let service = self.database.service();
+        let apply = |text: &str| {
+            let file = format!("schema={}", self.env.file("schema.sql", text));
+            self.refit("apply", &["--yes", &service, &file])
+        };
+        let check = || self.refit("status", &["--check"]);
+        self.database
+            .begin("CREATE TABLE t (a integer); INSERT INTO t VALUES (1)");
+        let (before, rows) = (self.database.catalog(), self.database.rows());
+        expect_code(&apply("CREATE TABLE t (a integer, b integer);"), 0);
+        expect_code(
+            &apply("CREATE TABLE t (a integer, b integer); CREATE TABLE o (x integer);"),
+            0,
+        );
+        expect_printed(&check(), 0, "as the file declares it");
+        // Beside the change.
+        self.database.run("CREATE TABLE others (y integer)");
+        expect_printed(&check(), 1, "others");
+        // A plan of the file would destroy that, and says so.
+        let file = format!("schema={}", self.env.path("schema.sql"));
+        let plan = self.refit("plan", &[&service, &file]);
+        expect_message(&plan, 2, "--accept loses-data");
+        // In a table that the revert drops.
+        self.database.run("CREATE INDEX theirs ON o (x)");
+        let changed = self.database.catalog();
+        expect_message(
+            &self.refit("revert", &[&service]),
+            3,
+            "nothing was reverted",
+        );
+        assert_eq!(self.database.catalog(), changed);
+        self.database.run("DROP INDEX theirs");
+        // A column of the change, altered.
+        self.database.run("ALTER TABLE o RENAME COLUMN x TO z");
+        expect_message(
+            &self.refit("revert", &[&service]),
+            3,
+            "nothing was reverted",
+        );
+        self.database.run("ALTER TABLE o RENAME COLUMN z TO x");
+        expect_code(&self.refit("revert", &[&service]), 0);
+        self.database.run("DROP TABLE others");
+        assert_eq!(
+            (self.database.catalog(), self.database.rows()),
+            (before, rows)
+        );
+        // Words.
+        let wrong = |settings: &[&str], text: &str| {
+            let words = [&[&*service], settings].concat();
+            expect_message(&self.refit("plan", &words), 2, text);
+        };
+        wrong(&["schema=/nowhere.sql"], "name a file of statements");
+        wrong(&["malloc=jemalloc"], "what can: schema=FILE");
+        wrong(&["conf.index.i=a"], "name a table after it");
+        wrong(&[], "schema=FILE");
+        wrong(&["--trial", &file], "neither a reboot nor a timer");
+        let run = self.env.refit(&["run", &file, "--", "true"]);
+        expect_message(&run, 125, "only a database has a schema");
     }
 }

@@ -1,14 +1,19 @@
 //! The schema of a PostgreSQL database as a setting.
 
+use std::process::Stdio;
+
 use crate::apply_schema_postgresql::postgresql;
 use crate::runner::{Outcome, Test};
 use crate::schema_cases::{Bench, Database};
-use crate::schema_server::{Server, printed};
+use crate::schema_server::{Server, command, printed};
 use crate::test;
-use crate::test_env::TestEnv;
+use crate::test_env::{TestEnv, expect_code, wait_until};
 
-pub const TESTS: &[Test] =
-    &[test!(each_case_of_postgresql_goes_there_and_back).limit_seconds(3600)];
+pub const TESTS: &[Test] = &[
+    test!(each_case_of_postgresql_goes_there_and_back).limit_seconds(7200),
+    test!(a_second_file_and_others).limit_seconds(300),
+    test!(what_is_locked_is_waited_for).limit_seconds(300),
+];
 
 /// A database of a server.
 struct PgDatabase<'a> {
@@ -54,6 +59,10 @@ impl Database for PgDatabase<'_> {
         self.asked(self.name, sql);
     }
 
+    fn run(&self, sql: &str) {
+        self.asked(self.name, sql);
+    }
+
     /// pg_dump has an order of its own, but for columns.
     fn catalog(&self) -> String {
         let words = self.server.dump.iter();
@@ -86,6 +95,49 @@ impl Database for PgDatabase<'_> {
 }
 
 fn each_case_of_postgresql_goes_there_and_back(env: &TestEnv) -> Outcome {
+    bench(env, |bench, _| {
+        bench.some(include_str!("schema_cases/postgresql.txt"), 16)
+    })
+}
+
+fn a_second_file_and_others(env: &TestEnv) -> Outcome {
+    bench(env, |bench, _| bench.with_others())
+}
+
+/// Somebody reads the table for a while; what is made belongs to whom the tables belong to.
+fn what_is_locked_is_waited_for(env: &TestEnv) -> Outcome {
+    bench(env, |bench, server| {
+        bench.database.begin("CREATE TABLE t (a integer)");
+        let other = PgDatabase {
+            server,
+            name: "cases",
+        };
+        other.run("CREATE ROLE app; ALTER TABLE t OWNER TO app");
+        let mut words = other.words("cases");
+        words.push("BEGIN; SELECT * FROM t; SELECT pg_sleep(4); COMMIT".to_owned());
+        let reader = command(server.user, &words).stdout(Stdio::null()).spawn();
+        let mut reader = reader.expect("it starts");
+        wait_until("the reader's lock", || {
+            other.asked(
+                "cases",
+                "SELECT count(*) FROM pg_locks WHERE relation = 't'::regclass",
+            ) == "1\n"
+        });
+        let file = env.file(
+            "schema.sql",
+            "CREATE TABLE t (a integer, b integer); CREATE TABLE o (x integer); CREATE INDEX i ON t (b);",
+        );
+        let service = bench.database.service();
+        let apply = bench.refit("apply", &["--yes", &service, &format!("schema={file}")]);
+        expect_code(&apply, 0);
+        reader.wait().expect("ours");
+        let owners = "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 'public'::regnamespace";
+        assert_eq!(other.asked("cases", owners), "app\n");
+        expect_code(&bench.refit("revert", &[&service]), 0);
+    })
+}
+
+fn bench(env: &TestEnv, test: impl Fn(&Bench, &Server)) -> Outcome {
     postgresql(env, |shop, server| {
         let (database, fresh) = (
             PgDatabase {
@@ -102,7 +154,8 @@ fn each_case_of_postgresql_goes_there_and_back(env: &TestEnv) -> Outcome {
             root: &shop.root,
             database: &database,
             fresh: &fresh,
+            is_quick: true,
         };
-        bench.some(include_str!("schema_cases/postgresql.txt"), 16);
+        test(&bench, server);
     })
 }

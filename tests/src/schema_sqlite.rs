@@ -3,12 +3,23 @@
 use std::fs;
 use std::process::Command;
 
+use crate::apply::words;
+use crate::apply_schema::{Shop, sqlite};
+use crate::points::all_points;
+use crate::random::{Random, seed};
 use crate::runner::{Outcome, Test};
-use crate::schema_cases::{Bench, Database};
+use crate::schema_cases::{Bench, Case, Database};
+use crate::schema_random::schema;
 use crate::test;
-use crate::test_env::{TestEnv, described};
+use crate::test_env::{TestEnv, described, expect_code, expect_message, expect_printed};
 
-pub const TESTS: &[Test] = &[test!(each_case_of_sqlite_goes_there_and_back).limit_seconds(300)];
+pub const TESTS: &[Test] = &[
+    test!(each_case_of_sqlite_goes_there_and_back).limit_seconds(600),
+    test!(a_second_file_and_others).limit_seconds(120),
+    test!(the_standard_input_is_a_file_too),
+    test!(killed_at_any_call).limit_seconds(600),
+    test!(random_schemas_go_there_and_back).limit_seconds(3600),
+];
 
 /// A file in a tree.
 pub struct File {
@@ -64,6 +75,10 @@ impl Database for File {
         self.asked(&[&format!(" {sql}")]);
     }
 
+    fn run(&self, sql: &str) {
+        self.asked(&[sql]);
+    }
+
     fn catalog(&self) -> String {
         self.asked(&[CATALOG])
     }
@@ -106,6 +121,70 @@ fn bench(env: &TestEnv, test: impl Fn(&Bench)) -> Outcome {
         root: &root,
         database: &database,
         fresh: &fresh,
+        is_quick: false,
     });
     Outcome::Pass
+}
+
+fn a_second_file_and_others(env: &TestEnv) -> Outcome {
+    bench(env, |bench| bench.with_others())
+}
+
+fn the_standard_input_is_a_file_too(env: &TestEnv) -> Outcome {
+    bench(env, |bench| {
+        bench.database.begin("CREATE TABLE t (a)");
+        let service = bench.database.service();
+        let with_input = |verb: &str, more: &[&str], text: &str| {
+            let more = [more, &[&service, "schema=-"]].concat();
+            let input = fs::File::open(env.file("input.sql", text)).expect("ours");
+            let mut command = env.refit_command(&words(verb, bench.root, &more));
+            command.stdin(input).output().expect("it starts")
+        };
+        let text = "CREATE TABLE t (a, b);";
+        expect_printed(&with_input("plan", &[], text), 0, "ADD COLUMN b");
+        expect_code(&with_input("apply", &["--yes"], text), 0);
+        expect_printed(&with_input("apply", &["--yes"], text), 0, "nothing to do");
+        expect_message(
+            &with_input("plan", &[], "FOO;"),
+            2,
+            "standard input:1: near",
+        );
+        expect_code(&bench.refit("revert", &[&service, "schema"]), 0);
+    })
+}
+
+fn killed_at_any_call(env: &TestEnv) -> Outcome {
+    sqlite(env, |shop, _| {
+        let file = env.file(
+            "schema.sql",
+            "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER NOT NULL, created_at TEXT NOT NULL, \
+             status INTEGER NOT NULL CHECK (status >= 0), note TEXT); CREATE INDEX note ON orders (note); \
+             CREATE VIEW open AS SELECT id FROM orders WHERE status = 0;",
+        );
+        let shop = Shop {
+            service: "sqlite:/srv/a shop.db",
+            root: shop.root.clone(),
+            dump: &|| (shop.dump)().replace("IF NOT EXISTS \"orders\"", "orders"),
+            ..*shop
+        };
+        let setting = format!("schema={file}");
+        shop.sweep("apply", &setting);
+        shop.sweep("revert", &setting);
+    })
+}
+
+/// Two schemas of random tables, and the way from one to the other.
+fn random_schemas_go_there_and_back(env: &TestEnv) -> Outcome {
+    let seed = seed();
+    let pairs = if all_points() { 300 } else { 12 };
+    bench(env, |bench| {
+        let mut random = Random::new(seed);
+        let cases = (0..pairs).map(|number| Case {
+            name: format!("pair {number} of seed {seed}"),
+            what: "random".to_owned(),
+            before: schema(&mut random, true),
+            file: schema(&mut random, false),
+        });
+        bench.each(&cases.collect::<Vec<_>>());
+    })
 }

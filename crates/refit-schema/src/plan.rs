@@ -45,7 +45,7 @@ pub fn plan(
     drop(private);
     let mut before = now.clone();
     let (mut found, mut again) = (Catalog::default(), Catalog::default());
-    if server.prints_otherwise() {
+    if server.prints_otherwise() && !now.is_as(&wanted) {
         // What cannot be is told before anything that rests on it.
         server.way(&now, &wanted)?;
         wanted = printed_again(server, empty, &wanted)?;

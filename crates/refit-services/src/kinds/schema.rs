@@ -469,7 +469,10 @@ fn expect_parts(word: &str, service: &str, rest: &str) -> Result<(), Error> {
         Some(_) => Ok(()),
         None => Err(Error::NoTable {
             what: word.to_owned(),
-            reason: format!("name database and table: {service}/DATABASE/TABLE"),
+            reason: format!(
+                "name database and table: {service}/DATABASE/TABLE\n  \
+                 a whole schema, schema=FILE, is taken of an SQLite file and of a PostgreSQL database only"
+            ),
         }),
     }
 }
