@@ -84,6 +84,11 @@ pub static TOPICS: &[Topic] = &[
         "apply.md"
     ),
     page!(
+        "schema",
+        "the schema of a database, declared by a file",
+        "schema.md"
+    ),
+    page!(
         "memory",
         "who serves malloc, how large a heap is, why it grows",
         "memory.md"

@@ -176,13 +176,16 @@ const TOOLS: &[Tool] = &[
             (&["--apply"], "refit apply"),
             (
                 &["--enable-drop", "--enable-drop-table"],
-                "nothing is dropped but what refit made: refit revert SERVICE",
+                "what destroys data needs --accept loses-data; the rest is dropped",
             ),
             (
                 &["--file", "-f"],
-                "the settings are words: refit plan postgresql/DATABASE/TABLE conf.NAME=VALUE",
+                "refit plan postgresql/DATABASE schema=FILE, or schema=-",
             ),
-            (&["--export"], "refit status --export"),
+            (
+                &["--export"],
+                "refit status postgresql/DATABASE --export schema",
+            ),
         ],
     },
 ];
