@@ -185,8 +185,14 @@ impl Catalog {
     /// The parts of a kind that a table has, in their places.
     #[must_use]
     pub fn parts(&self, table: &str, kind: Kind) -> Vec<(&Key, &Object)> {
-        let mut all = self.in_place(kind);
-        all.retain(|(key, _)| key.table == table);
+        // Keys are in the order of kind, table and name.
+        let first = Key::of(table, kind, "");
+        let of_table = self
+            .0
+            .range(first..)
+            .take_while(|(key, _)| key.kind == kind && key.table == table);
+        let mut all: Vec<_> = of_table.collect();
+        all.sort_by_key(|(_, object)| object.place);
         all
     }
 

@@ -113,7 +113,8 @@ impl Declared {
             };
             target.0.retain(|key, _| {
                 let is_made = key.name.starts_with("refit made ");
-                !is_made && !(key.kind == Kind::Index && is_of_constraint(key))
+                let is_taken_up = key.kind == Kind::Index && is_of_constraint(key);
+                !is_made && !is_taken_up
             });
         }
         // As it was typed.

@@ -3,6 +3,7 @@
 mod columns;
 mod read;
 mod text;
+mod walk;
 mod way;
 
 use std::time::Duration;

@@ -7,11 +7,11 @@ use crate::kinds::{kind_named, kind_of};
 use crate::schema::SchemaDatabase;
 use crate::{Change, Error, Phase, Record, System};
 
+/// A database, and the schema that a change gives it.
+type Found<'a> = (Box<dyn SchemaDatabase>, &'a Declared);
+
 /// The database of a change, and its schema; `None` where it declares none, or the database is gone.
-fn database<'a>(
-    system: &System,
-    change: &'a Change,
-) -> Result<Option<(Box<dyn SchemaDatabase>, &'a Declared)>, Error> {
+fn database<'a>(system: &System, change: &'a Change) -> Result<Option<Found<'a>>, Error> {
     let (Some(declared), Some(kind)) = (&change.declared, kind_named(&change.kind)) else {
         return Ok(None);
     };

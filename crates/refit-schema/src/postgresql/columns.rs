@@ -1,7 +1,7 @@
 //! A table that stays: what becomes of its columns.
 
 use super::text::{MADE, column, quoted};
-use super::way::Walk;
+use super::walk::Walk;
 use crate::way::Condition;
 use crate::{Catalog, Difference, Key, Kind, Object, SchemaError};
 
@@ -365,12 +365,7 @@ fn order(walk: &mut Walk, table: &str) {
         .collect();
     now.retain(|name| wanted.contains(name));
     now.extend(added);
-    let differs = walk
-        .from
-        .differences(walk.to)
-        .iter()
-        .any(|one| one.key.is_of(table));
-    if differs && now != wanted {
+    if now != wanted {
         walk.way.note(format!(
             "table {table}: its columns stay in another order than in the file"
         ));

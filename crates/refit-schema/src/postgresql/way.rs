@@ -1,26 +1,14 @@
 //! The statements of PostgreSQL between two catalogs, each in the form that stops others for the shortest time.
 //!
-//! 1. One transaction drops what goes, and makes and alters tables. 2. Indexes are built beside writers. 3. A transaction
-//! takes these up, and adds foreign keys that are not valid yet. 4. Each is validated by itself.
+//! One transaction drops what goes, and makes and alters tables. Then indexes are built beside writers. A second transaction
+//! takes these up, and adds foreign keys that are not valid yet. At last each of these is validated by itself.
 
 use std::collections::BTreeSet;
 
 use super::columns::{self, is_heavy};
 use super::text::{MADE, column, comment, concurrently, quoted, values, view};
+use super::walk::Walk;
 use crate::{Catalog, Difference, Key, Kind, Object, SchemaError, Way};
-
-/// What is on the way between two catalogs.
-pub struct Walk<'a> {
-    pub from: &'a Catalog,
-    pub to: &'a Catalog,
-    pub way: Way,
-    /// The second transaction.
-    pub second: Vec<String>,
-    /// Statements that run by themselves before it.
-    pub builds: Vec<String>,
-    /// Statements that run by themselves after it.
-    pub validations: Vec<String>,
-}
 
 /// The statements between two catalogs.
 pub fn way(from: &Catalog, to: &Catalog) -> Result<Way, SchemaError> {
@@ -65,22 +53,7 @@ fn differs(one: &Object, other: &Object) -> bool {
     facts(one) != facts(other)
 }
 
-impl<'a> Walk<'a> {
-    pub fn differences(&self, kind: Kind) -> Vec<Difference<'a>> {
-        let mut all = self.from.differences(self.to);
-        all.retain(|one| one.key.kind == kind);
-        all
-    }
-
-    fn has(&self, catalog: &Catalog, name: &str) -> bool {
-        catalog.get(&Key::new(Kind::Table, name)).is_some()
-    }
-
-    /// A table that is in both.
-    pub fn is_kept(&self, table: &str) -> bool {
-        self.has(self.from, table) && self.has(self.to, table)
-    }
-
+impl Walk<'_> {
     fn left(&mut self) -> Result<(), SchemaError> {
         for one in self.differences(Kind::Other) {
             let what = one.key.to_string();
@@ -291,12 +264,15 @@ impl<'a> Walk<'a> {
                 self.create(one.key, after);
             }
         }
-        let mut kept: Vec<&str> = Vec::new();
-        for (key, _) in self.from.of_kind(Kind::Table) {
-            if self.is_kept(&key.name) {
-                kept.push(&key.name);
-            }
+        let mut kept: BTreeSet<&str> = BTreeSet::new();
+        for one in self.from.differences(self.to) {
+            match one.key.kind {
+                Kind::Table => kept.insert(&one.key.name),
+                Kind::Column => kept.insert(&one.key.table),
+                _ => false,
+            };
         }
+        kept.retain(|table| self.is_kept(table));
         for table in kept {
             columns::alter(self, table)?;
         }

@@ -1,7 +1,7 @@
 //! The statements of SQLite between two catalogs: ALTER TABLE ADD COLUMN where that is all, else the table is made anew
 //! under another name, filled, and renamed (<https://www.sqlite.org/lang_altertable.html#otheralter>).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::text::{Column, Table, affinity, declared_type, default, outer, renamed};
 use crate::way::Condition;
@@ -108,35 +108,31 @@ pub fn way(from: &Catalog, to: &Catalog) -> Result<Way, SchemaError> {
 
 /// The tables that are not the same in both, each with what becomes of it.
 fn tables(from: &Catalog, to: &Catalog) -> Vec<(String, How)> {
-    let mut names: BTreeSet<&str> = BTreeSet::new();
-    for difference in from.differences(to) {
-        match difference.key.kind {
-            Kind::Table => names.insert(&difference.key.name),
-            Kind::Column | Kind::Constraint => names.insert(&difference.key.table),
-            _ => false,
+    // Whether nothing is different but columns that ALTER TABLE ADD COLUMN takes.
+    let mut names: BTreeMap<&str, bool> = BTreeMap::new();
+    for one in from.differences(to) {
+        let (name, can_be_added) = match one.key.kind {
+            Kind::Table => (&one.key.name, false),
+            Kind::Constraint => (&one.key.table, false),
+            Kind::Column => (
+                &one.key.table,
+                one.from.is_none() && one.to.is_some_and(is_addable),
+            ),
+            _ => continue,
         };
+        *names.entry(name).or_insert(true) &= can_be_added;
     }
     let is_in = |catalog: &Catalog, name: &str| catalog.get(&Key::new(Kind::Table, name)).is_some();
-    let how = |name: &str| match (is_in(from, name), is_in(to, name)) {
-        (true, false) => How::Dropped,
-        (false, _) => How::Created,
-        _ if can_be_added(from, to, name) => How::Added,
-        _ => How::Rebuilt,
-    };
-    let all = names.into_iter().map(|name| (name.to_owned(), how(name)));
+    let all = names.into_iter().map(|(name, can_be_added)| {
+        let how = match (is_in(from, name), is_in(to, name)) {
+            (true, false) => How::Dropped,
+            (false, _) => How::Created,
+            _ if can_be_added => How::Added,
+            _ => How::Rebuilt,
+        };
+        (name.to_owned(), how)
+    });
     all.collect()
-}
-
-/// Whether the table gets columns that ALTER TABLE ADD COLUMN takes, and nothing else.
-fn can_be_added(from: &Catalog, to: &Catalog, table: &str) -> bool {
-    let all = from.differences(to);
-    all.iter()
-        .filter(|one| one.key.is_of(table))
-        .all(|one| match one.key.kind {
-            Kind::Column => one.from.is_none() && one.to.is_some_and(is_addable),
-            Kind::Table | Kind::Constraint => false,
-            _ => true,
-        })
 }
 
 /// <https://www.sqlite.org/lang_altertable.html#alter_table_add_column>
@@ -150,11 +146,8 @@ fn is_addable(column: &Object) -> bool {
     };
     let is_null = default(definition).is_none_or(|value| value.eq_ignore_ascii_case("null"));
     let is_stored = is_generated(column) && has("stored");
-    !has("primary")
-        && !has("unique")
-        && !is_stored
-        && is_constant
-        && !(is_not_null(column) && is_null)
+    let can_be_null = !is_not_null(column) || !is_null;
+    !has("primary") && !has("unique") && !is_stored && is_constant && can_be_null
 }
 
 fn is_generated(column: &Object) -> bool {
