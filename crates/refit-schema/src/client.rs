@@ -10,6 +10,16 @@ pub trait Client {
     /// What the database reports.
     fn rows(&self, sql: &str, columns: usize) -> Result<Vec<Vec<String>>, String>;
 
+    /// The one number that a question to the data answers, with the rights of whom the data belongs to.
+    ///
+    /// # Errors
+    /// What the database reports.
+    fn count(&self, sql: &str) -> Result<u64, String> {
+        let rows = self.rows(sql, 1)?.concat().concat();
+        let number = rows.trim().parse();
+        number.map_err(|_| format!("{sql}: another answer: {rows}"))
+    }
+
     /// Runs statements, one after the other in one session, up to the first that fails.
     ///
     /// # Errors

@@ -82,8 +82,8 @@ pub fn plan(
         return Ok(declared);
     }
     for condition in &declared.way.conditions {
-        let rows = database.rows(&condition.count, 1);
-        if rows.map_err(asked("the database"))?.concat().concat() != "0" {
+        let rows = database.count(&condition.count);
+        if rows.map_err(asked("the database"))? != 0 {
             return Err(SchemaError::NoWay {
                 what: condition.what.clone(),
                 reason: condition.otherwise.clone(),
@@ -93,8 +93,8 @@ pub fn plan(
     let mut losses = Vec::new();
     for loss in std::mem::take(&mut declared.way.losses) {
         let is_none = loss.only_if_any && {
-            let rows = database.rows(&loss.count, 1);
-            rows.map_err(asked("the database"))?.concat().concat() == "0"
+            let rows = database.count(&loss.count);
+            rows.map_err(asked("the database"))? == 0
         };
         losses.extend((!is_none).then_some(loss));
     }

@@ -38,6 +38,17 @@ const OWNER: &str = "WITH spaces AS (SELECT n.oid FROM pg_catalog.pg_namespace n
     'CREATE')) AND pg_catalog.has_database_privilege(b.of, pg_catalog.current_database(), 'CREATE'), \
     pg_catalog.pg_get_userbyid(b.of) = current_user FROM best b";
 
+impl Postgresql {
+    /// The role that owns the tables of a database, in quotes where it needs them.
+    ///
+    /// # Errors
+    /// What the database reports.
+    pub fn owner(&self, client: &dyn Client) -> Result<String, String> {
+        let row = client.rows(OWNER, 3)?.concat();
+        row.into_iter().next().ok_or_else(|| "no owner".to_owned())
+    }
+}
+
 impl Server for Postgresql {
     fn read(&self, client: &dyn Client) -> Result<Catalog, String> {
         read::read(client)

@@ -80,9 +80,8 @@ pub fn refuse_other(system: &System, record: &Record) -> Result<(), Error> {
     let target = target(record, declared, &now)?;
     let way = database.server().way(&now, &target)?;
     for condition in &way.conditions {
-        let number = database.rows(&condition.count, 1);
-        let number = number.map_err(failed(change))?;
-        if number.concat().concat() != "0" {
+        let number = database.count(&condition.count);
+        if number.map_err(failed(change))? != 0 {
             return Err(SchemaError::NoWay {
                 what: condition.what.clone(),
                 reason: condition.otherwise.clone(),

@@ -104,6 +104,23 @@ fn question() -> String {
         ),
     );
     part(
+        "type",
+        ["''", "s.q || '.' || quote_ident(t.typname)", "1", "''"],
+        &[
+            (
+                "domain",
+                "format('%s%s%s%s', format_type(t.typbasetype, t.typtypmod), ' DEFAULT ' || t.typdefault, CASE WHEN t.typnotnull \
+                 THEN ' NOT NULL' END, (SELECT string_agg(format(' CONSTRAINT %I %s', o.conname, pg_get_constraintdef(o.oid)), '' \
+                 ORDER BY o.conname) FROM pg_constraint o WHERE o.contypid = t.oid AND o.contype = 'c'))",
+            ),
+            ("comment", &comment("pg_type", "t.oid")),
+        ],
+        &format!(
+            "FROM pg_type t JOIN spaces s ON s.oid = t.typnamespace WHERE t.typtype = 'd' AND {}",
+            no_member("pg_type", "t.oid")
+        ),
+    );
+    part(
         "sequence",
         ["''", "c.q", "0", "''"],
         &[
@@ -280,21 +297,16 @@ fn question() -> String {
         "FROM pg_extension x WHERE x.extname <> 'plpgsql'",
     );
     other_of(
-        "CASE t.typtype WHEN 'd' THEN 'domain ' WHEN 'r' THEN 'range type ' WHEN 'c' THEN 'composite type ' ELSE 'base type ' END \
+        "CASE t.typtype WHEN 'r' THEN 'range type ' WHEN 'c' THEN 'composite type ' ELSE 'base type ' END \
          || s.q || '.' || quote_ident(t.typname)",
-        "concat_ws('; ', CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod) END, CASE WHEN t.typnotnull THEN \
-         'NOT NULL' END, t.typdefault, (SELECT string_agg(o.conname || ' ' || pg_get_constraintdef(o.oid), ', ' ORDER BY o.conname) \
-         FROM pg_constraint o WHERE o.contypid = t.oid), (SELECT string_agg(format('%I %s', a.attname, format_type(a.atttypid, \
+        "concat_ws('; ', (SELECT string_agg(format('%I %s', a.attname, format_type(a.atttypid, \
          a.atttypmod)), ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT \
          a.attisdropped), (SELECT format_type(r.rngsubtype, NULL) FROM pg_range r WHERE r.rngtypid = t.oid))",
-        "CASE t.typtype WHEN 'd' THEN format('CREATE DOMAIN %s.%I AS %s%s%s%s', s.q, t.typname, format_type(t.typbasetype, \
-         t.typtypmod), ' DEFAULT ' || t.typdefault, CASE WHEN t.typnotnull THEN ' NOT NULL' END, (SELECT string_agg(format(\
-         ' CONSTRAINT %I %s', o.conname, pg_get_constraintdef(o.oid)), '' ORDER BY o.conname) FROM pg_constraint o WHERE o.contypid \
-         = t.oid AND o.contype = 'c')) WHEN 'c' THEN format('CREATE TYPE %s.%I AS (%s)', s.q, t.typname, (SELECT string_agg(format(\
-         '%I %s', a.attname, format_type(a.atttypid, a.atttypmod)), ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = \
+        "CASE t.typtype WHEN 'c' THEN format('CREATE TYPE %s.%I AS (%s)', s.q, t.typname, (SELECT string_agg(format('%I %s', \
+         a.attname, format_type(a.atttypid, a.atttypmod)), ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = \
          t.typrelid AND a.attnum > 0 AND NOT a.attisdropped)) ELSE '' END",
         &format!(
-            "FROM pg_type t JOIN spaces s ON s.oid = t.typnamespace WHERE t.typtype IN ('d', 'r', 'c', 'b') AND t.typelem = 0 AND \
+            "FROM pg_type t JOIN spaces s ON s.oid = t.typnamespace WHERE t.typtype IN ('r', 'c', 'b') AND t.typelem = 0 AND \
              (t.typtype <> 'c' OR EXISTS (SELECT FROM pg_class k WHERE k.oid = t.typrelid AND k.relkind = 'c')) AND {}",
             no_member("pg_type", "t.oid")
         ),

@@ -87,6 +87,7 @@ pub fn commented(key: &Key, object: &Object) -> Option<String> {
     let space = table.split_once('.').map_or("", |(space, _)| space);
     Some(match kind {
         Schema => format!("SCHEMA {name}"),
+        Type if !object.fact("domain").is_empty() => format!("DOMAIN {name}"),
         Type => format!("TYPE {name}"),
         Sequence => format!("SEQUENCE {name}"),
         Function => format!("{} {name}", object.fact("of")),

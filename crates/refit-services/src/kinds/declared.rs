@@ -162,16 +162,14 @@ fn counted(database: &dyn SchemaDatabase, declared: &Declared) -> Result<Vec<Str
         if loss.count.is_empty() {
             continue;
         }
-        let number = database.rows(&loss.count, 1);
+        let number = database.count(&loss.count);
         let number = number.map_err(|output| SchemaError::Asked {
             what: loss.what.clone(),
             output,
         })?;
         lines.push(format!(
             "{}: {} {} are destroyed",
-            loss.what,
-            number.concat().concat(),
-            loss.unit
+            loss.what, number, loss.unit
         ));
     }
     Ok(lines)
