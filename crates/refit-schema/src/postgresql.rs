@@ -1,8 +1,11 @@
 //! PostgreSQL: what can be one transaction is one, and no statement waits long for a lock.
 
 mod columns;
+mod names;
+mod parts;
 mod read;
 mod text;
+mod views;
 mod walk;
 mod way;
 
@@ -30,8 +33,12 @@ const BEGIN: &str =
 
 /// The role that owns the tables, or else the database; whether it owns all, and may make more.
 const OWNER: &str = "WITH spaces AS (SELECT n.oid FROM pg_catalog.pg_namespace n WHERE n.nspname !~ '^pg_' AND n.nspname <> \
-    'information_schema'), owned AS (SELECT c.relowner AS of FROM pg_catalog.pg_class c JOIN spaces s ON s.oid = c.relnamespace \
-    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S')), best AS (SELECT coalesce((SELECT of FROM owned GROUP BY of ORDER BY \
+    'information_schema'), members AS (SELECT classid, objid FROM pg_catalog.pg_depend WHERE deptype = 'e'), owned AS (SELECT \
+    c.relowner AS of FROM pg_catalog.pg_class c JOIN spaces s ON s.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S') \
+    AND ('pg_catalog.pg_class'::regclass, c.oid) NOT IN (SELECT * FROM members) UNION ALL SELECT t.typowner FROM pg_catalog.pg_type \
+    t JOIN spaces s ON s.oid = t.typnamespace WHERE ('pg_catalog.pg_type'::regclass, t.oid) NOT IN (SELECT * FROM members) UNION \
+    ALL SELECT p.proowner FROM pg_catalog.pg_proc p JOIN spaces s ON s.oid = p.pronamespace WHERE ('pg_catalog.pg_proc'::regclass, \
+    p.oid) NOT IN (SELECT * FROM members)), best AS (SELECT coalesce((SELECT of FROM owned GROUP BY of ORDER BY \
     pg_catalog.count(*) DESC, of LIMIT 1), (SELECT datdba FROM pg_catalog.pg_database WHERE datname = \
     pg_catalog.current_database())) AS of) SELECT pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(b.of)), NOT EXISTS (SELECT \
     FROM owned o WHERE o.of <> b.of) AND NOT EXISTS (SELECT FROM spaces s WHERE NOT pg_catalog.has_schema_privilege(b.of, s.oid, \

@@ -73,6 +73,7 @@ pub fn to_do(system: &System, request: &Request) -> Result<ToDo, Error> {
     }
     let planned = match target.plan() {
         Ok(plan) => Ok(plan),
+        Err(error) if target.kind.is_declared() => Err(error),
         // Another refit may have begun since: what is in the way is the same change, then.
         Err(_) => match is_applied()? {
             true => return Ok(nothing),

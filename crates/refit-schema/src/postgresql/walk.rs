@@ -1,6 +1,6 @@
 //! What is known on the way between two catalogs of PostgreSQL.
 
-use crate::{Catalog, Difference, Key, Kind, Way};
+use crate::{Catalog, Difference, Key, Kind, Object, Way};
 
 /// What is on the way between two catalogs.
 pub struct Walk<'a> {
@@ -32,4 +32,14 @@ impl<'a> Walk<'a> {
     pub fn is_kept(&self, table: &str) -> bool {
         self.has(self.from, table) && self.has(self.to, table)
     }
+}
+
+/// Whether two objects differ in more than the comment.
+pub fn differs(one: &Object, other: &Object) -> bool {
+    let facts = |object: &Object| {
+        let mut facts = object.facts.clone();
+        facts.remove("comment");
+        facts
+    };
+    facts(one) != facts(other)
 }

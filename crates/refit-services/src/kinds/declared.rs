@@ -175,6 +175,9 @@ fn counted(database: &dyn SchemaDatabase, declared: &Declared) -> Result<Vec<Str
     Ok(lines)
 }
 
+/// How many objects a note names.
+const SHOWN: usize = 12;
+
 /// What stays, and what a revert does not bring back.
 fn notes(declared: &Declared) -> Vec<String> {
     let mut notes = declared.way.notes.clone();
@@ -198,7 +201,10 @@ fn notes(declared: &Declared) -> Vec<String> {
     }
     let all = |losses: &[refit_schema::Loss]| {
         let all: Vec<&str> = losses.iter().map(|loss| &*loss.what).collect();
-        all.join(", ")
+        match all.len().checked_sub(SHOWN) {
+            None | Some(0) => all.join(", "),
+            Some(more) => format!("{}, and {more} more", all[..SHOWN].join(", ")),
+        }
     };
     if !declared.way.losses.is_empty() {
         notes.push(format!(

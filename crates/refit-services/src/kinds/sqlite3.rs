@@ -39,7 +39,15 @@ impl Sqlite3 {
     /// # Errors
     /// What sqlite3 reports.
     pub fn query(&self, sql: &str) -> Result<Vec<Vec<String>>, String> {
-        let printed = self.run(&["-ascii"], &Sql::Word(sql), QUESTION)?;
+        self.query_within(sql, QUESTION)
+    }
+
+    /// Rows of columns of a question that may take so long.
+    ///
+    /// # Errors
+    /// What sqlite3 reports.
+    pub fn query_within(&self, sql: &str, within: Duration) -> Result<Vec<Vec<String>>, String> {
+        let printed = self.run(&["-ascii"], &Sql::Word(sql), within)?;
         let rows = printed.split_terminator('\x1e');
         Ok(rows
             .map(|row| row.split('\x1f').map(str::to_owned).collect())
