@@ -96,7 +96,11 @@ impl Bench<'_> {
             let output = self.refit("apply", &apply);
             if output.status.code() != Some(0) {
                 let printed = described(&output);
-                let is_of_rows = ["constraint failed", "points to no row"];
+                let is_of_rows = [
+                    "constraint failed",
+                    "points to no row",
+                    "rows have NULL there",
+                ];
                 if !is_of_rows.iter().any(|text| printed.contains(text)) {
                     return Err(printed);
                 }
@@ -108,7 +112,12 @@ impl Bench<'_> {
                 std::fs::remove_dir_all(format!("{}/var/lib/refit/changes", self.root))
                     .expect("ours");
                 // What is gone for good may be what other rows need.
-                let is_of_rows = ["constraint failed", "points to no row", "has no default"];
+                let is_of_rows = [
+                    "constraint failed",
+                    "points to no row",
+                    "has no default",
+                    "rows have NULL there",
+                ];
                 return match is_of_rows.iter().any(|text| printed.contains(text)) {
                     true => Ok(()),
                     false => Err(printed),

@@ -286,14 +286,12 @@ fn rebuild(from: &Catalog, to: &Catalog, table: &str, way: &mut Way) {
                 into.push(quoted(shown));
                 select.push(quoted(before.fact("name")));
                 if is_not_null(column) && !is_not_null(before) {
+                    let name = quoted(before.fact("name"));
                     way.conditions.push(Condition {
-                        count: format!(
-                            "SELECT count(*) FROM {old} WHERE {} IS NULL",
-                            quoted(before.fact("name"))
-                        ),
+                        count: format!("SELECT count(*) FROM {old} WHERE {name} IS NULL"),
                         what: key.to_string(),
                         otherwise: format!(
-                            "the file says NOT NULL, and rows have NULL there\n  give them a value first: UPDATE {old} SET {shown} = … WHERE {shown} IS NULL"
+                            "the file says NOT NULL, and rows have NULL there\n  give them a value first: UPDATE {old} SET {name} = … WHERE {name} IS NULL"
                         ),
                     });
                 }
