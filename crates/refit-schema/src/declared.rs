@@ -157,3 +157,77 @@ pub fn merged(first: &Declared, second: Declared) -> Declared {
         ..second
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Object;
+
+    fn catalog(objects: &[(&str, &str)]) -> Catalog {
+        let objects = objects.iter().map(|(name, definition)| {
+            let mut object = Object::default();
+            let fact = ("definition".to_owned(), (*definition).to_owned());
+            object.facts.extend([fact]);
+            (Key::new(Kind::View, *name), object)
+        });
+        Catalog(objects.collect())
+    }
+
+    fn declared() -> Declared {
+        Declared {
+            text: String::new(),
+            before: catalog(&[("a", "1"), ("b", "1")]),
+            found: Catalog::default(),
+            again: Catalog::default(),
+            after: catalog(&[("a", "2"), ("b", "1"), ("c", "1")]),
+            way: Way::default(),
+            back: Way::default(),
+            no_way_back: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_others_made_beside_it_stays() {
+        let now = catalog(&[("a", "2"), ("b", "7"), ("c", "1"), ("theirs", "1")]);
+        let taken = declared().taken_back(&now, false);
+        assert!(taken.others.is_empty());
+        assert_eq!(
+            taken.target,
+            catalog(&[("a", "1"), ("b", "7"), ("theirs", "1")])
+        );
+    }
+
+    #[test]
+    fn what_others_altered_is_told_unless_it_was_interrupted() {
+        let now = catalog(&[("a", "3"), ("b", "1")]);
+        let taken = declared().taken_back(&now, false);
+        let others: Vec<String> = taken
+            .others
+            .iter()
+            .map(|(key, _)| key.to_string())
+            .collect();
+        assert_eq!(others, ["view a"]);
+        let taken = declared().taken_back(&now, true);
+        assert_eq!(taken.target, catalog(&[("a", "1"), ("b", "1")]));
+        assert!(taken.others.is_empty());
+    }
+
+    #[test]
+    fn a_second_change_goes_back_to_before_the_first() {
+        let second = Declared {
+            before: catalog(&[("a", "2"), ("b", "1"), ("c", "1"), ("theirs", "1")]),
+            after: catalog(&[("a", "3"), ("b", "1"), ("theirs", "1")]),
+            ..declared()
+        };
+        let merged = merged(&declared(), second);
+        let before = catalog(&[("a", "1"), ("b", "1"), ("theirs", "1")]);
+        assert_eq!(merged.before, before);
+    }
+
+    #[test]
+    fn a_record_keeps_all() {
+        let text = serde_json::to_string(&declared()).unwrap();
+        let read: Declared = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, declared());
+    }
+}
