@@ -1,13 +1,25 @@
 //! A directory for a private instance.
 
-use std::fs::{DirBuilder, remove_dir_all};
-use std::os::unix::fs::{DirBuilderExt, chown};
+use std::fs::{DirBuilder, File, read_dir, remove_dir_all};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// A directory that nobody but its owner may enter. It goes with this value.
-pub struct ScratchDirectory(PathBuf);
+const PREFIX: &str = "refit-schema-";
+
+/// What is younger may not be locked yet.
+const ABANDONED_AFTER: Duration = Duration::from_secs(600);
+
+/// A directory that nobody but its owner may enter. It goes with this value; where this refit is killed, with a later one.
+pub struct ScratchDirectory {
+    path: PathBuf,
+    /// Of the directory: who can take its lock sees that nobody uses it.
+    _lock: File,
+}
 
 impl ScratchDirectory {
     /// One of this user and group; who is not root has none of others.
@@ -15,18 +27,19 @@ impl ScratchDirectory {
     /// # Errors
     /// What the kernel reports.
     pub fn new((uid, gid): (u32, u32)) -> Result<ScratchDirectory, String> {
-        let failed =
-            |error: std::io::Error| format!("a directory for the private instance: {error}");
+        let failed = |error: io::Error| format!("a directory for the private instance: {error}");
+        remove_abandoned(uid);
         let mut number = [0; 8];
         let random = getrandom(&mut number, GetRandomFlags::empty());
         random.map_err(|errno| failed(errno.into()))?;
-        let name = format!("refit-schema-{:016x}", u64::from_le_bytes(number));
+        let name = format!("{PREFIX}{:016x}", u64::from_le_bytes(number));
         let path = std::env::temp_dir().join(name);
         DirBuilder::new()
             .mode(0o700)
             .create(&path)
             .map_err(failed)?;
-        let directory = ScratchDirectory(path);
+        let lock = locked(&path).map_err(failed)?;
+        let directory = ScratchDirectory { path, _lock: lock };
         if rustix::process::geteuid().is_root() {
             chown(directory.path(), Some(uid), Some(gid)).map_err(failed)?;
         }
@@ -35,12 +48,42 @@ impl ScratchDirectory {
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 }
 
 impl Drop for ScratchDirectory {
     fn drop(&mut self) {
-        let _ = remove_dir_all(&self.0);
+        let _ = remove_dir_all(&self.path);
+    }
+}
+
+/// A directory, with its lock.
+fn locked(path: &Path) -> io::Result<File> {
+    let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = File::from(open(path, how, Mode::empty())?);
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(file)
+}
+
+/// Removes what a refit left that was killed, of this user's.
+fn remove_abandoned(uid: u32) {
+    let Ok(entries) = read_dir(std::env::temp_dir()) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        let Ok(lock) = locked(&entry.path()) else {
+            continue;
+        };
+        let is_old = lock.metadata().is_ok_and(|meta| {
+            let age = meta.modified().ok().and_then(|time| time.elapsed().ok());
+            meta.uid() == uid && age.is_some_and(|age| age > ABANDONED_AFTER)
+        });
+        if is_old {
+            let _ = remove_dir_all(entry.path());
+        }
     }
 }
