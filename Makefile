@@ -61,7 +61,7 @@ test-sequences: ## 200 kills of comparisons and of applies that meet, kills at e
 	$(MAKE) all
 	REFIT_KILLS=$${REFIT_KILLS:-200} REFIT_SEQUENCES=$${REFIT_SEQUENCES:-5000} REFIT_POINTS=all \
 		$(CARGO) run --locked -p refit-tests -- --strict random_kills:: sequences:: apply_kills:: apply_edited:: apply_full:: \
-		apply_schema apply_power_cut::
+		apply_schema apply_power_cut:: schema_sqlite:: schema_postgresql::
 
 # The last line counts: passed, failed, skipped. The same tests are in `make test`.
 test-hostile: ## other users, hostile programs and files, limits, sandboxes, kills: all that attacks, as root

@@ -14,7 +14,8 @@ pub const TESTS: &[Test] = &[
     test!(each_case_of_postgresql_goes_there_and_back).limit_seconds(7200),
     test!(a_second_file_and_others).limit_seconds(300),
     test!(what_is_locked_is_waited_for).limit_seconds(300),
-    test!(killed_at_any_call).limit_seconds(3600),
+    // Each call starts a private server more than once.
+    test!(killed_at_any_call).limit_seconds(3600).when_named(),
 ];
 
 /// A database of a server.
