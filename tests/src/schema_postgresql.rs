@@ -11,7 +11,9 @@ use crate::test;
 use crate::test_env::{TestEnv, expect_code, wait_until};
 
 pub const TESTS: &[Test] = &[
-    test!(each_case_of_postgresql_goes_there_and_back).limit_seconds(7200),
+    test!(each_case_of_postgresql_goes_there_and_back)
+        .limit_seconds(7200)
+        .once(),
     test!(a_second_file_and_others).limit_seconds(300),
     test!(what_is_locked_is_waited_for).limit_seconds(300),
     // Each call starts a private server more than once.

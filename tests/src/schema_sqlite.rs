@@ -17,8 +17,10 @@ pub const TESTS: &[Test] = &[
     test!(each_case_of_sqlite_goes_there_and_back).limit_seconds(600),
     test!(a_second_file_and_others).limit_seconds(120),
     test!(the_standard_input_is_a_file_too),
-    test!(killed_at_any_call).limit_seconds(600),
-    test!(random_schemas_go_there_and_back).limit_seconds(3600),
+    test!(killed_at_any_call).limit_seconds(600).once(),
+    test!(random_schemas_go_there_and_back)
+        .limit_seconds(3600)
+        .once(),
 ];
 
 /// A file in a tree.
