@@ -168,8 +168,8 @@ fn counted(database: &dyn SchemaDatabase, declared: &Declared) -> Result<Vec<Str
             output,
         })?;
         lines.push(format!(
-            "{}: {} {} are destroyed",
-            loss.what, number, loss.unit
+            "{}: {} that are destroyed: {number}",
+            loss.what, loss.unit
         ));
     }
     Ok(lines)
