@@ -210,11 +210,15 @@ fn as_of_this_version(env: &TestEnv) -> bool {
     for (name, version) in measured {
         // postgresql-17 stands for postgresql-15.
         let stem = |name: &str| {
-            name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-')
-                .to_owned()
+            let (stem, version) = name.rsplit_once('-')?;
+            version.parse::<u32>().ok().map(|_| stem.to_owned())
         };
         let exact = here.iter().find(|(other, _)| *other == name);
-        let kin = || here.iter().find(|(other, _)| stem(other) == stem(&name));
+        let kin = || {
+            let of = stem(&name)?;
+            here.iter()
+                .find(|(other, _)| stem(other).as_ref() == Some(&of))
+        };
         let (name, version) = match exact.or_else(kin) {
             Some((other, here)) => {
                 differs |= *other != name || version != *here;

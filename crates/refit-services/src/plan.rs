@@ -249,7 +249,8 @@ fn compare_versions(evidence: &mut Evidence, packages: &[Package]) {
         // dpkg's lists name the architecture of some.
         let name = name.split(':').next().unwrap_or(name);
         let is_same = |(other, _): &(&String, &String)| *other == name;
-        let is_kin = |(other, _): &(&String, &String)| unversioned(other) == unversioned(name);
+        let stem = unversioned(name);
+        let is_kin = |(other, _): &(&String, &String)| stem.is_some() && unversioned(other) == stem;
         let mut all = evidence.packages.iter();
         let then = all
             .find(is_same)
@@ -271,17 +272,13 @@ fn compare_versions(evidence: &mut Evidence, packages: &[Package]) {
     }
 }
 
-/// `postgresql` of `postgresql-17` and `postgresql-client-17`'s `postgresql-client`.
-fn unversioned(package: &str) -> &str {
-    let is_version = |end: &str| {
-        let mut bytes = end.bytes();
-        bytes.next().is_some_and(|first| first.is_ascii_digit())
-            && bytes.all(|byte| byte.is_ascii_digit() || byte == b'.')
-    };
-    match package.rsplit_once('-') {
-        Some((name, end)) if is_version(end) => name,
-        _ => package,
-    }
+/// `postgresql` of `postgresql-17`; `None` of a name without a version.
+fn unversioned(package: &str) -> Option<&str> {
+    let (name, end) = package.rsplit_once('-')?;
+    let mut bytes = end.bytes();
+    let is_version = bytes.next().is_some_and(|first| first.is_ascii_digit())
+        && bytes.all(|byte| byte.is_ascii_digit() || byte == b'.');
+    is_version.then_some(name)
 }
 
 /// Adds directories that another change made: whichever is reverted last takes them away.
