@@ -37,7 +37,7 @@ pub fn cases(text: &str) -> Vec<Case> {
 }
 
 /// A database of a test.
-pub trait Database {
+pub trait Database: Sync {
     /// As refit names it.
     fn service(&self) -> String;
     /// Drops all that it has, and runs statements.

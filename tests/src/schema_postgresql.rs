@@ -1,5 +1,6 @@
 //! The schema of a PostgreSQL database as a setting.
 
+use std::io::Write;
 use std::process::Stdio;
 
 use crate::apply_schema::Shop;
@@ -109,7 +110,7 @@ fn a_second_file_and_others(env: &TestEnv) -> Outcome {
     bench(env, |bench, _| bench.with_others())
 }
 
-/// Somebody reads the table for a while; what is made belongs to whom the tables belong to.
+/// Somebody reads the table until refit was seen to wait for it; what is made belongs to whom the tables belong to.
 fn what_is_locked_is_waited_for(env: &TestEnv) -> Outcome {
     bench(env, |bench, server| {
         bench.database.begin("CREATE TABLE t (a integer)");
@@ -119,21 +120,34 @@ fn what_is_locked_is_waited_for(env: &TestEnv) -> Outcome {
         };
         other.run("CREATE ROLE app; ALTER TABLE t OWNER TO app");
         let mut words = other.words("cases");
-        words.push("BEGIN; SELECT * FROM t; SELECT pg_sleep(4); COMMIT".to_owned());
-        let reader = command(server.user, &words).stdout(Stdio::null()).spawn();
+        // Its statements come by its standard input.
+        words.retain(|word| word != "-c");
+        let reader = command(server.user, &words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn();
         let mut reader = reader.expect("it starts");
-        wait_until("the reader's lock", || {
-            other.asked(
-                "cases",
-                "SELECT count(*) FROM pg_locks WHERE relation = 't'::regclass",
-            ) == "1\n"
-        });
+        let mut statements = reader.stdin.take().expect("piped");
+        let begun = statements.write_all(b"BEGIN; SELECT * FROM t;\n");
+        begun.and_then(|()| statements.flush()).expect("it reads");
+        let locks = |granted: &str| {
+            let of_table = "SELECT count(*) > 0 FROM pg_locks WHERE relation = 't'::regclass AND";
+            other.asked("cases", &format!("{of_table} {granted}")) == "t\n"
+        };
+        wait_until("the reader's lock", || locks("granted"));
         let file = env.file(
             "schema.sql",
             "CREATE TABLE t (a integer, b integer); CREATE TABLE o (x integer); CREATE INDEX i ON t (b);",
         );
         let service = bench.database.service();
-        let apply = bench.refit("apply", &["--yes", &service, &format!("schema={file}")]);
+        let apply = std::thread::scope(|scope| {
+            let apply = || bench.refit("apply", &["--yes", &service, &format!("schema={file}")]);
+            let apply = scope.spawn(apply);
+            wait_until("refit waits for the lock", || locks("NOT granted"));
+            statements.write_all(b"COMMIT;\n").expect("it reads");
+            drop(statements);
+            apply.join().expect("it ends")
+        });
         expect_code(&apply, 0);
         reader.wait().expect("ours");
         let owners = "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 'public'::regnamespace";

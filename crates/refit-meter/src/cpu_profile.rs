@@ -24,7 +24,7 @@ use record::{CpuSample, ProgramRegisters, Record};
 
 /// The time from one sample of a task to its next.
 const PERIOD_NS: u64 = 1_000_000;
-/// Of the program's stack, for each sample. What is called from beyond is not known.
+/// Bytes of the program's stack that each sample holds; callers further up the stack are not known.
 const STACK_BYTES: u32 = 16 << 10;
 /// Different stacks that are kept whole (some 1 KiB each), and functions of those that come later: a recursive program has
 /// no end of them.

@@ -1,5 +1,6 @@
 //! Events of the kernel, as perf_event_open(2) gives them: on which processors, and why there are none.
 
+pub mod record;
 pub mod shortage;
 pub mod sys;
 

@@ -24,9 +24,9 @@ use object_file::{ObjectFile, Section, VDSO};
 
 /// A stack deeper than this is cut off at its outer end.
 const MOST_FRAMES: usize = 256;
-/// Of all files together, in bytes. What is beyond is passed over.
+/// Bytes of all files together that are opened; a file beyond them has no names and is not unwound.
 const MOST_BYTES: u64 = 1 << 30;
-/// Files that are kept open. What is beyond is passed over.
+/// Files that are kept open; one beyond them has no names and is not unwound.
 const MOST_FILES: usize = 500;
 /// What the C library calls is where a program begins; what is around it is the same for all.
 const OUTERMOST: &str = "main";
@@ -160,7 +160,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Of a program of 32 bits.
+    /// The trace of a program of 32 bits: nothing of it is known.
     pub fn narrow() -> Trace {
         Trace {
             places: Vec::new(),

@@ -99,7 +99,7 @@ pub(crate) fn named(frame: &Frame) -> String {
 }
 
 impl Profile<'_> {
-    /// Whether it has none.
+    /// Whether no executable has a stack.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.executables.iter().all(|one| one.stacks.is_empty())
@@ -209,7 +209,7 @@ impl<'a> Profile<'a> {
         all
     }
 
-    /// The same as nested boxes of a page, callers above callees.
+    /// Draws the flame graph as nested boxes of a page, callers above callees.
     pub(crate) fn nested(&'a self, page: &mut Markup) {
         let all = self.called();
         self.boxes(page, &all, all.weight);

@@ -19,7 +19,7 @@ pub struct CpuSampling {
 }
 
 impl CpuSampling {
-    /// Of the program that this thread starts next.
+    /// Samples the program that this thread starts next.
     ///
     /// # Errors
     /// Why there can be no samples here, for people.
@@ -27,7 +27,7 @@ impl CpuSampling {
         CpuSampling::begin(CpuEvents::of_started()?)
     }
 
-    /// Of processes that run, and of what they start.
+    /// Samples processes that run, and what they start.
     ///
     /// # Errors
     /// As [`CpuSampling::of_started`].

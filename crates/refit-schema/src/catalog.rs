@@ -29,7 +29,7 @@ pub enum Kind {
     View,
     /// A trigger of a table or view.
     Trigger,
-    /// A comment of a table, column or another object, where it is no fact of that.
+    /// A comment on an object whose facts do not have it.
     Comment,
     /// What the comparison knows by its name only.
     Other,
@@ -196,7 +196,7 @@ impl Catalog {
         all
     }
 
-    /// Whether all objects are the same.
+    /// Whether `other` has the same objects with the same facts.
     #[must_use]
     pub fn is_as(&self, other: &Catalog) -> bool {
         self.differences(other).is_empty()

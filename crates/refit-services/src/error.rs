@@ -143,7 +143,7 @@ pub enum Error {
     #[error(transparent)]
     Schema(Box<refit_schema::SchemaError>),
     #[error(
-        "{service} is no database with a schema\n  name one: sqlite:/PATH, postgresql/DATABASE or mariadb/DATABASE"
+        "{service} is not a database whose schema refit reads\n  name one: sqlite:/PATH or postgresql/DATABASE"
     )]
     NoSchema { service: String },
     #[error("the schema of {service} was changed by somebody else meanwhile: {what}\n  plan again")]

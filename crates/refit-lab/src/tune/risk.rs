@@ -28,7 +28,7 @@ impl Risk {
         classes
             .into_iter()
             .fold(Risk::NONE, |risk, class| match class {
-                // What destroys data is no setting of a run.
+                // A run cannot destroy data: no setting of one has this class.
                 Class::ChangesBehaviour | Class::LosesData => Risk {
                     changes_behaviour: true,
                     ..risk

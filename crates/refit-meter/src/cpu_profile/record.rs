@@ -4,19 +4,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use crate::arch::SAMPLED_REGISTERS;
+use crate::perf::record::{
+    COMM, EXIT, FORK, LOST, LOST_SAMPLES, MISC_COMM_EXEC, MMAP2, Raw, SAMPLE, Words, records,
+};
 use crate::stacks::MappedCode;
 
-const LOST: u32 = 2;
-const COMM: u32 = 3;
-const EXIT: u32 = 4;
-const FORK: u32 = 7;
-const SAMPLE: u32 = 9;
-const MMAP2: u32 = 10;
-const LOST_SAMPLES: u32 = 13;
-/// Of a COMM record: the name changed because of an exec.
-const MISC_COMM_EXEC: u16 = 1 << 13;
-/// Process, thread and time end each record other than a sample (`sample_id_all`); time is its last word.
-const ID_BYTES: usize = 16;
 /// PERF_SAMPLE_REGS_ABI_NONE: the thread had no registers of a program.
 const NO_REGISTERS: u64 = 0;
 /// PERF_SAMPLE_REGS_ABI_64
@@ -74,43 +66,11 @@ pub struct CpuSample {
 }
 
 /// Each record with its time; what is of another kind is left out. `kernel`: samples have a call chain.
-pub fn parse(mut bytes: &[u8], kernel: bool) -> impl Iterator<Item = (u64, Record)> {
-    std::iter::from_fn(move || {
-        loop {
-            let header: [u8; 8] = bytes.get(..8)?.try_into().ok()?;
-            let kind = u32::from_ne_bytes(header[..4].try_into().ok()?);
-            let misc = u16::from_ne_bytes(header[4..6].try_into().ok()?);
-            let size = usize::from(u16::from_ne_bytes(header[6..].try_into().ok()?));
-            let body = Words(bytes.get(8..size)?);
-            bytes = &bytes[size..];
-            let record = match kind {
-                SAMPLE => sample(body, kernel),
-                _ => other(kind, misc, body.0),
-            };
-            if record.is_some() {
-                return record;
-            }
-        }
+pub fn parse(bytes: &[u8], kernel: bool) -> impl Iterator<Item = (u64, Record)> {
+    records(bytes).filter_map(move |raw| match raw.kind {
+        SAMPLE => sample(raw.body, kernel),
+        _ => other(raw),
     })
-}
-
-/// A record that is read from its beginning.
-struct Words<'a>(&'a [u8]);
-
-impl<'a> Words<'a> {
-    fn bytes(&mut self, n: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(n)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        Some(u32::from_ne_bytes(self.bytes(4)?.try_into().ok()?))
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        Some(u64::from_ne_bytes(self.bytes(8)?.try_into().ok()?))
-    }
 }
 
 fn sample(mut body: Words, kernel: bool) -> Option<(u64, Record)> {
@@ -152,10 +112,9 @@ fn sample(mut body: Words, kernel: bool) -> Option<(u64, Record)> {
     Some((time, Record::Sampled(sample)))
 }
 
-fn other(kind: u32, misc: u16, body: &[u8]) -> Option<(u64, Record)> {
-    let (body, id) = body.split_at_checked(body.len().checked_sub(ID_BYTES)?)?;
-    let time = Words(&id[8..]).u64()?;
-    let mut body = Words(body);
+fn other(raw: Raw) -> Option<(u64, Record)> {
+    let (kind, misc) = (raw.kind, raw.misc);
+    let (time, mut body) = raw.timed()?;
     let record = match kind {
         FORK => Record::Forked {
             process: body.u32()?,
@@ -184,12 +143,11 @@ fn mapped(mut body: Words) -> Option<Record> {
     let (start, length, offset) = (body.u64()?, body.u64()?, body.u64()?);
     let (_device, inode, _generation) = (body.u64()?, body.u64()?, body.u64()?);
     let _protection_and_flags = body.u64()?;
-    let path = body.0.split(|byte| *byte == 0).next()?;
     let code = MappedCode {
         range: start..start.checked_add(length)?,
         offset,
         inode,
-        path: OsStr::from_bytes(path).into(),
+        path: OsStr::from_bytes(body.text()).into(),
     };
     Some(Record::Mapped { process, code })
 }

@@ -1,19 +1,7 @@
 //! The records of a perf ring (perf_event_open(2), "mmap layout").
 
 use super::tracepoint::{Event, Tracepoint, event};
-
-const LOST: u32 = 2;
-const COMM: u32 = 3;
-const EXIT: u32 = 4;
-const FORK: u32 = 7;
-const SAMPLE: u32 = 9;
-const MMAP2: u32 = 10;
-/// Of a COMM record: the name changed because of an exec.
-const MISC_COMM_EXEC: u16 = 1 << 13;
-/// Process, thread and time end each record other than a sample
-/// (`sample_id_all`); time is its last word.
-const TIME_BYTES: usize = 8;
-const ID_BYTES: usize = 16;
+use crate::perf::record::{COMM, EXIT, FORK, MISC_COMM_EXEC, MMAP2, Raw, SAMPLE, Words, records};
 
 /// What happened to a process (a thread group) and thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,76 +29,62 @@ pub enum Record {
 
 /// Each record with its time; what is of another kind is left out.
 pub fn parse<'a>(
-    mut bytes: &'a [u8],
+    bytes: &'a [u8],
     tracepoints: &'a [Tracepoint],
 ) -> impl Iterator<Item = (u64, Record)> + 'a {
-    std::iter::from_fn(move || {
-        loop {
-            let size = usize::from(u16::from_ne_bytes(bytes.get(6..8)?.try_into().ok()?));
-            if size < 8 {
-                return None;
-            }
-            let (kind, misc) = (u32_at(bytes, 0)?, u32_at(bytes, 4)? as u16);
-            let body = bytes.get(8..size)?;
-            bytes = &bytes[size..];
-            if let Some(record) = one(kind, misc, body, tracepoints) {
-                return Some(record);
-            }
-        }
+    records(bytes).filter_map(|raw| match raw.kind {
+        SAMPLE => called(raw.body, tracepoints),
+        _ => other(raw),
     })
 }
 
-fn one(kind: u32, misc: u16, body: &[u8], tracepoints: &[Tracepoint]) -> Option<(u64, Record)> {
-    if kind == SAMPLE {
-        let raw = body.get(20..)?;
-        let called = Record::Called {
-            process: u32_at(body, 0)?,
-            thread: u32_at(body, 4)?,
-            event: event(raw.get(..u32_at(body, 16)? as usize)?, tracepoints)?,
-        };
-        return Some((u64_at(body, 8)?, called));
-    }
-    if kind == LOST {
-        return None;
-    }
-    let time = u64_at(body, body.len().checked_sub(TIME_BYTES)?)?;
-    let body = &body[..body.len().checked_sub(ID_BYTES)?];
+fn called(mut body: Words, tracepoints: &[Tracepoint]) -> Option<(u64, Record)> {
+    let (process, thread, time) = (body.u32()?, body.u32()?, body.u64()?);
+    let size = body.u32()? as usize;
+    let called = Record::Called {
+        process,
+        thread,
+        event: event(body.bytes(size)?, tracepoints)?,
+    };
+    Some((time, called))
+}
+
+fn other(raw: Raw) -> Option<(u64, Record)> {
+    let (kind, misc) = (raw.kind, raw.misc);
+    let (time, mut body) = raw.timed()?;
     let record = match kind {
         FORK => Record::Forked {
-            process: u32_at(body, 0)?,
-            parent: u32_at(body, 4)?,
+            process: body.u32()?,
+            parent: body.u32()?,
         },
-        EXIT => Record::Ended {
-            process: u32_at(body, 0)?,
-            thread: u32_at(body, 8)?,
-        },
+        EXIT => {
+            let (process, _parent, thread) = (body.u32()?, body.u32()?, body.u32()?);
+            Record::Ended { process, thread }
+        }
         COMM if misc & MISC_COMM_EXEC != 0 => Record::Execed {
-            process: u32_at(body, 0)?,
+            process: body.u32()?,
         },
         COMM => Record::Named {
-            process: u32_at(body, 0)?,
-            thread: u32_at(body, 4)?,
-            name: text(body.get(8..)?),
+            process: body.u32()?,
+            thread: body.u32()?,
+            name: text(body.text()),
         },
-        MMAP2 => Record::Mapped {
-            process: u32_at(body, 0)?,
-            path: text(body.get(64..)?),
-        },
+        MMAP2 => {
+            let process = body.u32()?;
+            body.bytes(MAPPED_BYTES)?;
+            Record::Mapped {
+                process,
+                path: text(body.text()),
+            }
+        }
         _ => return None,
     };
     Some((time, record))
 }
 
-/// Up to the first NUL.
+/// Bytes of a mapping's record between its process and its path.
+const MAPPED_BYTES: usize = 60;
+
 fn text(bytes: &[u8]) -> String {
-    let end = bytes.iter().position(|byte| *byte == 0);
-    String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+    String::from_utf8_lossy(bytes).into_owned()
 }

@@ -194,7 +194,7 @@ fn add(from: &Catalog, to: &Catalog, table: &str, way: &mut Way) {
     note_order(from, to, table, way);
 }
 
-/// Columns that are added come last, and an order alone is no reason to copy a table.
+/// Columns that are added come last; a table is not copied for the order of its columns alone.
 fn note_order(from: &Catalog, to: &Catalog, table: &str, way: &mut Way) {
     let names = |catalog: &Catalog| -> Vec<String> {
         let columns = catalog.parts(table, Kind::Column);

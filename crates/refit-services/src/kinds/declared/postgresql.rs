@@ -2,6 +2,7 @@
 //! directory of its own, by a socket there alone; the file is loaded by a role that owns an empty database and nothing else.
 
 use std::cell::{Cell, OnceCell};
+use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
@@ -100,7 +101,8 @@ impl Client for PgDatabase {
 
     /// The answer is durable whatever the cluster, the database or the role has set.
     fn script(&self, sql: &str) -> Result<(), String> {
-        let options = "-c statement_timeout=0 -c synchronous_commit=on";
+        // A lock that is not had in time is known by its words.
+        let options = "-c statement_timeout=0 -c synchronous_commit=on -c lc_messages=C";
         let variables = [("PGAPPNAME", NAME), ("PGOPTIONS", options)];
         let ran = self.server.script(&self.database, sql, &variables);
         ran.map_err(|error| told(&error))
@@ -219,8 +221,10 @@ impl Instance {
             postgres.args(["-c", setting]);
         }
         sys::ends_with_this(&mut postgres);
-        let child = postgres.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let instance = Instance {
+        let log = format!("{place}/log");
+        let errors = File::create(&log).map_err(|error| format!("{log}: {error}"))?;
+        let child = postgres.stdout(Stdio::null()).stderr(errors).spawn();
+        let mut instance = Instance {
             server: of.elsewhere(&data).map_err(|error| error.to_string())?,
             child: child.map_err(failed)?,
             _dir: dir,
@@ -229,8 +233,11 @@ impl Instance {
         let began = Instant::now();
         let create = format!("CREATE ROLE {ROLE} LOGIN");
         while let Err(error) = instance.server.psql("postgres", &create, &[], QUESTION) {
-            if began.elapsed() > STARTS_WITHIN {
-                return Err(format!("a private PostgreSQL does not start: {error}"));
+            let has_ended = !matches!(instance.child.try_wait(), Ok(None));
+            if has_ended || began.elapsed() > STARTS_WITHIN {
+                let text = std::fs::read_to_string(&log).unwrap_or_default();
+                let last = text.lines().last().unwrap_or(&error);
+                return Err(format!("a private PostgreSQL does not start: {last}"));
             }
             std::thread::sleep(Duration::from_millis(50));
         }
