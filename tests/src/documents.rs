@@ -8,7 +8,10 @@ use crate::runner::{Outcome, Test};
 use crate::test;
 use crate::test_env::TestEnv;
 
-pub const TESTS: &[Test] = &[test!(every_path_and_link_of_a_page_leads_somewhere).once()];
+pub const TESTS: &[Test] = &[
+    test!(every_path_and_link_of_a_page_leads_somewhere).once(),
+    test!(every_crate_is_on_the_map).once(),
+];
 
 /// The pages at the top of the source.
 const TOP: &[&str] = &[
@@ -65,6 +68,22 @@ fn every_path_and_link_of_a_page_leads_somewhere(env: &TestEnv) -> Outcome {
     println!("{asked} paths and links of {} pages", pages.len());
     assert!(asked > 500, "{asked}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Outcome::Pass
+}
+
+fn every_crate_is_on_the_map(env: &TestEnv) -> Outcome {
+    let map = source_dir().join("ARCHITECTURE.md");
+    if !map.exists() {
+        env.skip("only a part of the source is here");
+    }
+    let map = fs::read_to_string(map).expect("it is text");
+    let crates = fs::read_dir(source_dir().join("crates")).expect("they are there");
+    let names = crates.map(|one| one.expect("it stays").file_name());
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    let missing: Vec<String> = names
+        .filter(|name| !map.contains(&format!("\n| `{name}` |")))
+        .collect();
+    assert!(missing.is_empty(), "not in ARCHITECTURE.md: {missing:?}");
     Outcome::Pass
 }
 
