@@ -8,6 +8,9 @@ use crate::format;
 /// An interval whose far end is more than this times its near end is told beside the factor.
 const WIDE: f64 = 1.25;
 
+/// In place of a factor that is not a number, or without end.
+const UNKNOWN: &str = "an unknown factor";
+
 /// Where the near end of its interval is not beyond this factor, a gain is not told as one number.
 const SMALL: f64 = 1.05;
 
@@ -19,10 +22,11 @@ pub fn gives(effect: &EffectRecord, measure: Measure, details: &str) -> String {
         Measure::Amount => ("takes less", saved),
         Measure::Rate | Measure::Duration => ("is faster", times),
     };
-    let factor = one(factor(measure, effect.change));
+    let factor = factor(measure, effect.change);
     let gives = match measure {
-        Measure::Amount => format!("takes {factor} less"),
-        Measure::Rate | Measure::Duration => format!("is {factor} faster"),
+        Measure::Amount => format!("takes {} less", one(factor)),
+        _ if !factor.is_finite() => format!("{is} by {UNKNOWN}"),
+        Measure::Rate | Measure::Duration => format!("is {} faster", one(factor)),
     };
     match ends(effect, measure) {
         None => format!("{is} ({details})"),
@@ -46,7 +50,7 @@ fn ends(effect: &EffectRecord, measure: Measure) -> Option<[f64; 2]> {
 /// `1.9×`.
 fn times(factor: f64) -> String {
     match factor {
-        _ if !factor.is_finite() => "many times".to_owned(),
+        _ if !factor.is_finite() => UNKNOWN.to_owned(),
         _ if factor < 1.095 => format!("{factor:.2}×"),
         _ if factor < 9.95 => format!("{factor:.1}×"),
         _ => format!("{}×", format::count(factor)),
@@ -83,6 +87,11 @@ mod tests {
         let rate = |change, interval| gives(change, interval, Measure::Rate);
         assert_eq!(rate(2.5, [2.4, 2.6]), "is 3.5× faster (d)");
         assert_eq!(rate(2.5, [1.2, 4.6]), "is 3.5× faster (2.2× to 5.6×; d)");
+        let endless = gives(-1.0, [-1.0, -0.9], Measure::Duration);
+        assert_eq!(
+            endless,
+            "is faster by an unknown factor (10× to an unknown factor; d)"
+        );
         assert_eq!(rate(2.5, [0.008, 10.89]), "is faster, by 1.01× to 12× (d)");
         assert_eq!(rate(0.03, [0.02, 0.04]), "is faster, by 1.02× to 1.04× (d)");
         let time = |change, interval| gives(change, interval, Measure::Duration);
