@@ -6,6 +6,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::locations::source_dir;
+use crate::places;
 use crate::ran::{base, number};
 use crate::runner::{Outcome, Test};
 use crate::test_env::{
@@ -21,6 +22,7 @@ pub const TESTS: &[Test] = &[
     test!(what_already_runs_is_sampled),
     test!(where_it_cannot_act_it_is_refused),
     test!(a_killed_refit_leaves_nobody_behind),
+    test!(what_a_user_may_lock_is_left_to_his_programs),
 ];
 
 /// Samples by the innermost function that is not the kernel's, of one executable.
@@ -318,5 +320,42 @@ fn a_killed_refit_leaves_nobody_behind(env: &TestEnv) -> Outcome {
     refit.wait().expect("it is ours");
     wait_until("the reader ends", || named(reader).trim() != "refit-reader");
     sys::kill_hard(program.cast_signed());
+    Outcome::Pass
+}
+
+/// The kernel counts the rings of samples, and those of io_uring, against what a user may lock, but root's are not counted.
+fn what_a_user_may_lock_is_left_to_his_programs(env: &TestEnv) -> Outcome {
+    const TIMES: usize = 12;
+    let (refit, ring) = match sys::euid() {
+        0 => (
+            places::public(env, &refit_path()),
+            places::public(env, &env.program("io_uring_fsync")),
+        ),
+        _ => (refit_path(), env.program("io_uring_fsync")),
+    };
+    let script = format!(
+        "d=$(mktemp -d) || exit; for i in $(seq {TIMES}); do {refit} run --cpu -- dd if=/dev/zero of=$d/F count=1 || break
+        {ring} $d/F || break; echo sampled; done; rm -r $d"
+    );
+    let as_user = [
+        "setpriv",
+        "--reuid=64997",
+        "--regid=64997",
+        "--clear-groups",
+        "--inh-caps=-all",
+        "env",
+        "HOME=/nonexistent",
+        "TMPDIR=/var/tmp",
+    ];
+    let shell = ["sh", "-c", &script];
+    let output = match sys::euid() {
+        0 => env.run(&[&as_user[..], &shell].concat()),
+        _ => env.run(&shell),
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let sampled = text.lines().filter(|line| *line == "sampled").count();
+    assert_eq!(sampled, TIMES, "{}", described(&output));
+    let told = described(&output);
+    assert_eq!(told.matches("on a processor").count(), TIMES, "{told}");
     Outcome::Pass
 }

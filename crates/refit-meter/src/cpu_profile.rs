@@ -9,7 +9,7 @@ mod record;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -101,54 +101,37 @@ pub struct CpuPath {
 }
 
 /// Events that sample a program.
-pub struct CpuEvents {
+struct Events {
     /// That of each processor has a ring; further ones write into it.
     leading: Vec<OwnedFd>,
     others: Vec<OwnedFd>,
+    /// Each is mapped once, and in one process: for a second mapping Linux 6.18 takes pages from what the user may lock and
+    /// never gives them back (kernel/events/core.c, `perf_mmap_close`); after some of them `io_uring_setup` answers ENOMEM
+    /// to each of the user's programs until the machine is started again.
+    rings: Vec<Mapping>,
     kernel: bool,
-    /// So that there is room for records before another process reads them.
-    _rings: Vec<Mapping>,
-    ring_bytes: usize,
-    /// Processes that were there before.
-    attached: Vec<u32>,
 }
 
-impl CpuEvents {
-    /// For the program that this thread starts next. Nothing is sampled before that does its exec.
-    ///
-    /// # Errors
-    /// Why there can be no samples here, for people.
-    pub fn of_started() -> Result<CpuEvents, String> {
-        CpuEvents::open(Sampled::Started).map_err(|error| refused(&error))
-    }
-
-    fn open(of: Sampled) -> io::Result<CpuEvents> {
+impl Events {
+    fn open(of: Sampled) -> io::Result<Events> {
         let processors = processors().map_err(io::Error::other)?;
         let (kernel, leading) = match of_thread(of, &processors, true) {
             Ok(events) => (true, events),
             Err(_) => (false, of_thread(of, &processors, false)?),
         };
-        let (rings, ring_bytes) = match mapped(&leading, RINGS_BYTES[0]) {
-            Ok(rings) => (rings, RINGS_BYTES[0]),
-            Err(_) => (mapped(&leading, RINGS_BYTES[1])?, RINGS_BYTES[1]),
-        };
-        Ok(CpuEvents {
-            ring_bytes,
+        let rings =
+            mapped(&leading, RINGS_BYTES[0]).or_else(|_| mapped(&leading, RINGS_BYTES[1]))?;
+        Ok(Events {
             leading,
             others: Vec::new(),
+            rings,
             kernel,
-            _rings: rings,
-            attached: Vec::new(),
         })
     }
 
-    /// For processes that run, and what they start from now on. It needs a descriptor for each thread and processor.
-    ///
-    /// # Errors
-    /// Why there can be no samples here, for people: none of the processes is there any more, or may be looked at.
-    pub fn of_processes(pids: &[u32]) -> Result<CpuEvents, String> {
+    fn of_processes(pids: &[u32]) -> Result<Events, String> {
         let processors = processors()?;
-        let mut all: Option<CpuEvents> = None;
+        let mut all: Option<Events> = None;
         let mut refusal = None;
         let mut known = BTreeSet::new();
         // Threads that are started by one that is followed are followed too.
@@ -164,7 +147,7 @@ impl CpuEvents {
             for thread in new {
                 let of = Sampled::Thread(thread);
                 let opened = match &mut all {
-                    None => CpuEvents::open(of).map(|events| all = Some(events)),
+                    None => Events::open(of).map(|events| all = Some(events)),
                     Some(all) => all.add(of, &processors),
                 };
                 match opened {
@@ -175,15 +158,10 @@ impl CpuEvents {
             }
         }
         // Some that may be looked at do not stand for those that may not.
-        if let Some(refusal) = refusal {
-            return Err(refusal);
+        match refusal {
+            Some(refusal) => Err(refusal),
+            None => all.ok_or_else(|| "the processes have ended".to_owned()),
         }
-        let mut all = all.ok_or_else(|| "the processes have ended".to_owned())?;
-        all.attached = pids.to_vec();
-        for event in all.leading.iter().chain(&all.others) {
-            enable(event).map_err(|error| refused(&error))?;
-        }
-        Ok(all)
     }
 
     fn add(&mut self, of: Sampled, processors: &[i32]) -> io::Result<()> {
@@ -193,32 +171,6 @@ impl CpuEvents {
         }
         self.others.extend(events);
         Ok(())
-    }
-
-    /// What a process that reads them needs.
-    #[must_use]
-    pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        self.leading.iter().map(AsFd::as_fd).collect()
-    }
-
-    /// Begins to read them, in this process or in one that it forked.
-    ///
-    /// # Errors
-    /// Why it cannot, for people.
-    pub fn read(&self) -> Result<CpuReader, String> {
-        let attached = self.attached.iter();
-        Ok(CpuReader {
-            // A forked process has none of these mappings (kernel/events/core.c, perf_mmap: VM_DONTCOPY).
-            rings: mapped(&self.leading, self.ring_bytes).map_err(|error| refused(&error))?,
-            kernel: self.kernel,
-            young: Vec::new(),
-            processes: attached.map(|pid| (*pid, Process::running(*pid))).collect(),
-            objects: Objects::new(),
-            kernel_names: self.kernel.then(KernelNames::new),
-            found: BTreeMap::new(),
-            different: 0,
-            lost: 0,
-        })
     }
 }
 
@@ -288,10 +240,9 @@ impl Process {
 /// How often it was where: the kernel's part, the innermost first, and the program's.
 type Found = BTreeMap<(Vec<u64>, Option<Trace>), u64>;
 
-/// Reads the samples and unwinds their stacks. Both are what the program says: it decides how long this takes.
+/// Samples a program and unwinds the stacks. These are what the program says: it decides how long that takes.
 pub struct CpuReader {
-    rings: Vec<Mapping>,
-    kernel: bool,
+    events: Events,
     /// Records that were read, and may be newer than some that are still in the ring of another processor.
     young: Vec<(u64, Record)>,
     processes: HashMap<u32, Process>,
@@ -305,6 +256,45 @@ pub struct CpuReader {
 }
 
 impl CpuReader {
+    /// Samples what this thread of refit starts from now on, each from its first exec.
+    ///
+    /// # Errors
+    /// Why there can be no samples here, for people.
+    pub fn of_started_by(thread: u32) -> Result<CpuReader, String> {
+        let events = Events::open(Sampled::StartedBy(thread));
+        Ok(CpuReader::new(
+            events.map_err(|error| refused(&error))?,
+            HashMap::new(),
+        ))
+    }
+
+    /// Samples processes that run, and what they start from now on. It needs a descriptor for each thread and processor.
+    ///
+    /// # Errors
+    /// As [`CpuReader::of_started_by`]: none of the processes is there any more, or may be looked at.
+    pub fn of_processes(pids: &[u32]) -> Result<CpuReader, String> {
+        let events = Events::of_processes(pids)?;
+        let processes = pids.iter().map(|pid| (*pid, Process::running(*pid)));
+        let processes = processes.collect();
+        for event in events.leading.iter().chain(&events.others) {
+            enable(event).map_err(|error| refused(&error))?;
+        }
+        Ok(CpuReader::new(events, processes))
+    }
+
+    fn new(events: Events, processes: HashMap<u32, Process>) -> CpuReader {
+        CpuReader {
+            kernel_names: events.kernel.then(KernelNames::new),
+            events,
+            young: Vec::new(),
+            processes,
+            objects: Objects::new(),
+            found: BTreeMap::new(),
+            different: 0,
+            lost: 0,
+        }
+    }
+
     /// Takes what the kernel has written. Call it every few milliseconds.
     pub fn tick(&mut self) {
         // A record is written a moment after its time was taken, and the rings are read one after the other.
@@ -312,8 +302,9 @@ impl CpuReader {
     }
 
     fn take_before(&mut self, before_ns: u64) {
-        for ring in &mut self.rings {
-            self.young.extend(record::parse(ring.read(), self.kernel));
+        let kernel = self.events.kernel;
+        for ring in &mut self.events.rings {
+            self.young.extend(record::parse(ring.read(), kernel));
         }
         self.young.sort_by_key(|(time, _)| *time);
         let ready = self.young.partition_point(|(time, _)| *time < before_ns);
@@ -395,7 +386,7 @@ impl CpuReader {
         executables.sort_by_key(|one| std::cmp::Reverse(one.samples()));
         CpuProfile {
             period_ns: PERIOD_NS,
-            kernel: self.kernel,
+            kernel: self.events.kernel,
             lost: self.lost,
             frames: frames.all,
             executables,

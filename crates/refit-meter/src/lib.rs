@@ -36,7 +36,7 @@ mod usage;
 mod witness;
 
 pub use cgroup::{Cgroups, Charged, Membership};
-pub use cpu_profile::{CpuEvents, CpuPath, CpuPaths, CpuProfile, CpuReader};
+pub use cpu_profile::{CpuPath, CpuPaths, CpuProfile, CpuReader};
 pub use executable::ElfFacts;
 pub use fork_copies::fork_copies;
 pub use fork_room::{anonymous_bytes, fork_obstacle};

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use refit_launch::{Asked, Worker};
-use refit_meter::{CpuEvents, CpuProfile};
+use refit_meter::{CpuProfile, CpuReader};
+use rustix::thread::gettid;
 
 /// How often what the kernel has written is taken.
 const TICK: Duration = Duration::from_millis(10);
@@ -14,8 +15,6 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// A program is sampled.
 pub struct CpuSampling {
     worker: Worker,
-    /// Held: with the last descriptor the sampling ends.
-    _events: CpuEvents,
 }
 
 impl CpuSampling {
@@ -24,7 +23,8 @@ impl CpuSampling {
     /// # Errors
     /// Why there can be no samples here, for people.
     pub fn of_started() -> Result<CpuSampling, String> {
-        CpuSampling::begin(CpuEvents::of_started()?)
+        let thread = gettid().as_raw_nonzero().get().cast_unsigned();
+        CpuSampling::begin(|| CpuReader::of_started_by(thread))
     }
 
     /// Samples processes that run, and what they start.
@@ -32,23 +32,19 @@ impl CpuSampling {
     /// # Errors
     /// As [`CpuSampling::of_started`].
     pub fn of_processes(pids: &[u32]) -> Result<CpuSampling, String> {
-        CpuSampling::begin(CpuEvents::of_processes(pids)?)
+        CpuSampling::begin(|| CpuReader::of_processes(pids))
     }
 
-    fn begin(events: CpuEvents) -> Result<CpuSampling, String> {
-        let read = |asked: &Asked| {
-            let profile = events.read().map(|mut reader| {
-                while !asked.within(TICK) {
-                    reader.tick();
-                }
-                reader.finish()
-            });
-            serde_json::to_vec(&profile).unwrap_or_default()
+    fn begin(sample: impl FnOnce() -> Result<CpuReader, String>) -> Result<CpuSampling, String> {
+        let read = |mut reader: CpuReader, asked: &Asked| {
+            while !asked.within(TICK) {
+                reader.tick();
+            }
+            serde_json::to_vec(&reader.finish()).unwrap_or_default()
         };
-        let worker = Worker::begin(&events.descriptors(), read);
+        let worker = Worker::begin(LIMIT, sample, read);
         Ok(CpuSampling {
             worker: worker.map_err(|error| error.to_string())?,
-            _events: events,
         })
     }
 
@@ -58,8 +54,7 @@ impl CpuSampling {
     /// Why it is not known, for people.
     pub fn finish(self) -> Result<CpuProfile, String> {
         match self.worker.answer(LIMIT) {
-            Ok(Some(answer)) => serde_json::from_slice::<Result<CpuProfile, String>>(&answer)
-                .map_err(|error| error.to_string())?,
+            Ok(Some(answer)) => serde_json::from_slice(&answer).map_err(|error| error.to_string()),
             Ok(None) => Err(format!(
                 "the stacks were not unwound within {} s",
                 LIMIT.as_secs()

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,6 +23,9 @@ pub struct Worker {
     asks: OwnedFd,
 }
 
+/// What a process says that is prepared; another word is why it is not.
+const READY: &[u8] = b"ready";
+
 /// Whether the answer of a [`Worker`] is asked for.
 pub struct Asked(OwnedFd);
 
@@ -40,31 +43,53 @@ impl Asked {
 }
 
 impl Worker {
-    /// Begins the work in a forked process, which ends with refit. It has no other descriptor than `kept` and
-    /// those that the work opens.
+    /// Begins the work in a forked process, which ends with refit and has no descriptors but those that it opens. Returns
+    /// when that has done `prepare`.
     ///
     /// # Errors
-    /// As `fork`: this process has other threads, or there can be no more processes.
-    pub fn begin(
-        kept: &[BorrowedFd<'_>],
-        work: impl FnOnce(&Asked) -> Vec<u8>,
+    /// Why `prepare` could not be done, also not within `limit`; or as `fork`: this process has other threads, or there can
+    /// be no more processes.
+    pub fn begin<T>(
+        limit: Duration,
+        prepare: impl FnOnce() -> Result<T, String>,
+        work: impl FnOnce(T, &Asked) -> Vec<u8>,
     ) -> io::Result<Worker> {
-        let (from, to) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (is_ready, ready) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (answer, to) = pipe_with(PipeFlags::CLOEXEC)?;
         let (asked, asks) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (answer, to) = (File::from(from), File::from(to));
         let child = fork(move || {
             // Nobody who reads refit's output until its end may wait for this one.
-            let own = [to.as_fd(), asked.as_fd()];
-            detach(READER, &[&own[..], kept].concat());
+            detach(READER, &[to.as_fd(), asked.as_fd(), ready.as_fd()]);
             let _ = set_parent_process_death_signal(Some(Signal::KILL));
-            let asked = Asked(asked);
-            i32::from((&to).write_all(&work(&asked)).is_err())
+            let prepared = prepare();
+            let said = match &prepared {
+                Ok(_) => READY,
+                Err(why) => why.as_bytes(),
+            };
+            if File::from(ready).write_all(said).is_err() {
+                return 1;
+            }
+            match prepared {
+                Ok(prepared) => {
+                    let answer = work(prepared, &Asked(asked));
+                    i32::from(File::from(to).write_all(&answer).is_err())
+                }
+                Err(_) => 1,
+            }
         })?;
-        Ok(Worker {
+        let worker = Worker {
             child,
-            answer,
+            answer: answer.into(),
             asks,
-        })
+        };
+        match hear(&worker.child, &mut is_ready.into(), limit)? {
+            Some(said) if said == READY => Ok(worker),
+            Some(why) => {
+                worker.child.reap();
+                Err(io::Error::other(String::from_utf8_lossy(&why).into_owned()))
+            }
+            None => Err(io::ErrorKind::TimedOut.into()),
+        }
     }
 
     /// What the work answers; `None` where that takes longer than `limit`. The process is killed then, and nobody
@@ -73,33 +98,41 @@ impl Worker {
     /// # Errors
     /// The work ended without an answer.
     pub fn answer(mut self, limit: Duration) -> io::Result<Option<Vec<u8>>> {
-        let began = Instant::now();
         drop(self.asks);
-        let mut answer = Vec::new();
-        loop {
-            let left = limit.saturating_sub(began.elapsed());
-            let timeout = Timespec::try_from(left).unwrap_or_default();
-            let mut ready = [PollFd::new(&self.answer, PollFlags::IN)];
-            match poll(&mut ready, Some(&timeout)) {
-                Ok(0) => {
-                    let _ = pidfd_send_signal(&self.child.pidfd, Signal::KILL);
-                    return Ok(None);
-                }
-                Ok(_) => {}
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(error) => return Err(error.into()),
-            }
-            let mut part = [0; 65_536];
-            match self.answer.read(&mut part)? {
-                0 => break,
-                bytes => answer.extend_from_slice(&part[..bytes]),
-            }
+        let answer = hear(&self.child, &mut self.answer, limit)?;
+        if answer.is_some() {
+            self.child.reap();
         }
-        self.child.reap();
-        if answer.is_empty() {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        Ok(answer)
+    }
+}
+
+/// All that the process writes, at least a byte; `None` where that takes longer than `limit`: it is killed then.
+///
+/// # Errors
+/// It ended without a word.
+fn hear(child: &Child, from: &mut File, limit: Duration) -> io::Result<Option<Vec<u8>>> {
+    let began = Instant::now();
+    let mut heard = Vec::new();
+    loop {
+        let left = limit.saturating_sub(began.elapsed());
+        let timeout = Timespec::try_from(left).unwrap_or_default();
+        let mut ready = [PollFd::new(from, PollFlags::IN)];
+        match poll(&mut ready, Some(&timeout)) {
+            Ok(0) => {
+                let _ = pidfd_send_signal(&child.pidfd, Signal::KILL);
+                return Ok(None);
+            }
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
         }
-        Ok(Some(answer))
+        let mut part = [0; 65_536];
+        match from.read(&mut part)? {
+            0 if heard.is_empty() => return Err(io::ErrorKind::UnexpectedEof.into()),
+            0 => return Ok(Some(heard)),
+            bytes => heard.extend_from_slice(&part[..bytes]),
+        }
     }
 }
 
@@ -111,5 +144,5 @@ pub fn answer_within(
     limit: Duration,
     work: impl FnOnce() -> Vec<u8>,
 ) -> io::Result<Option<Vec<u8>>> {
-    Worker::begin(&[], |_| work())?.answer(limit)
+    Worker::begin(limit, || Ok(()), |(), _| work())?.answer(limit)
 }

@@ -66,8 +66,6 @@ const READ_FORMATS: [u64; 2] = [FORMAT_LOST, 0];
 
 /// All processes of a processor.
 const EVERYBODY: i32 = -1;
-/// This thread, and what inherits from it.
-const THIS_THREAD: i32 = 0;
 
 fn watch(process: i32, processor: i32, more: Attributes) -> io::Result<OwnedFd> {
     first_accepted(&READ_FORMATS, |format| {
@@ -154,9 +152,9 @@ pub struct ProcessorTime {
 /// Whose time is sampled.
 #[derive(Clone, Copy, Debug)]
 pub enum Sampled {
-    /// What this thread starts, each from its first exec on.
-    Started,
-    /// This thread, from [`enable`] on.
+    /// What a thread starts, each from its first exec on.
+    StartedBy(u32),
+    /// A thread, from [`enable`] on.
     Thread(u32),
 }
 
@@ -172,7 +170,7 @@ pub fn sample_processor_time(
         false => (0, EXCLUDE_KERNEL | EXCLUDE_HV),
     };
     let (thread, begins) = match of {
-        Sampled::Started => (THIS_THREAD, ENABLE_ON_EXEC),
+        Sampled::StartedBy(thread) => (thread.cast_signed(), ENABLE_ON_EXEC),
         Sampled::Thread(thread) => (thread.cast_signed(), 0),
     };
     watch(
