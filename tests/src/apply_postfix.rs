@@ -191,13 +191,7 @@ fn one_daemon_is_changed_and_taken_back(env: &TestEnv) -> Outcome {
     );
     assert_eq!(listing(&root)[&script].0 & 0o777, 0o755);
     expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
-    // Two in one file could not be taken back alone; all daemons at once are another file.
-    let other = words("apply", &root, &["--yes", "postfix/smtpd", SETTINGS[0]]);
-    expect_message(
-        &env.refit(&other),
-        2,
-        "master.cf:4 has the change of postfix/cleanup",
-    );
+    // All daemons at once are another file.
     expect_code(&env.refit(&words("apply", &root, &ALL)), 0);
     expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
     expect_code(&env.refit(&words("revert", &root, &["postfix"])), 0);

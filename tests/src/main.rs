@@ -46,6 +46,7 @@ mod apply_schema_mariadb;
 mod apply_schema_postgresql;
 mod apply_schema_power_cut;
 mod apply_second;
+mod apply_shared_file;
 mod apply_sysctl;
 mod apply_together;
 mod apply_wrapper;
@@ -271,6 +272,7 @@ const TABLE: &[&[Test]] = &[
     apply_redis::TESTS,
     apply_rsyslog::TESTS,
     apply_second::TESTS,
+    apply_shared_file::TESTS,
     apply_together::TESTS,
     apply_schema::TESTS,
     schema_postgresql::TESTS,

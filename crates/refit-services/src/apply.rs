@@ -10,6 +10,7 @@ use crate::library;
 use crate::plan::{Request, Target, missing, share_directories};
 use crate::record::{VERSION, now};
 use crate::revert::{By, discard, remove_directories, take_back};
+use crate::shared_files::tell_others;
 use crate::status::{file_checks, live_checks};
 use crate::store::Store;
 use crate::undo::{self, Until};
@@ -170,7 +171,12 @@ pub fn apply(system: &System, request: &Request, shown: &Plan) -> Result<Applied
     };
     let mut by = By::Gate;
     let done = put_into_effect(system, kind, &plan, edits, &mut by);
-    match done.and_then(|checks| staged_record.put().map(|()| checks).map_err(Error::from)) {
+    let done = done.and_then(|checks| {
+        // Before the change counts as applied: whoever takes back one that does not tells them again.
+        let _ = tell_others(&store, &service, &plan.change.files);
+        Ok(staged_record.put().map(|()| checks)?)
+    });
+    match done {
         Ok(checks) => {
             if plan.first.is_some() {
                 tidy(system, &store, &record);

@@ -121,9 +121,9 @@ pub enum Error {
         reason: &'static str,
     },
     #[error(
-        "{place} has the change of {service} already, and of two in one file neither could be taken back alone\n  take that back first: refit revert {service}"
+        "{place} starts a script of refit's instead of {daemon}, and no change of it is known here\n  write {daemon} there again"
     )]
-    Wrapped { place: String, service: String },
+    Wrapped { place: String, daemon: String },
     #[error("{path} cannot be wrapped: {reason}")]
     NotWrapped { path: String, reason: String },
     #[error(

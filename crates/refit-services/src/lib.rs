@@ -42,6 +42,7 @@ mod revert;
 mod schema;
 mod schema_file;
 mod script;
+mod shared_files;
 mod since;
 mod status;
 mod store;

@@ -5,6 +5,7 @@ use crate::exchange::{Edit, make_all};
 use crate::kind::Step;
 use crate::kinds::{kind_named, kind_of};
 use crate::library;
+use crate::shared_files::tell_others;
 use crate::store::Store;
 use crate::three_way::End;
 use crate::{
@@ -229,6 +230,12 @@ pub fn take_back(
         put(own)?;
         remove_directories(system, change)?;
     }
+    let back = record.change.files.iter().map(|edit| FileEdit {
+        path: edit.path.clone(),
+        before: edit.after.clone(),
+        after: edit.before.clone(),
+    });
+    let _ = tell_others(store, &record.change.service, &back.collect::<Vec<_>>());
     end(system, store, &record)?;
     Ok(Reverted {
         record,

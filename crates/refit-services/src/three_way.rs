@@ -61,7 +61,7 @@ impl End {
 
 /// What is left when refit's lines are taken out. A line of somebody else's that sets what refit set
 /// is perhaps a copy of refit's, as redis' CONFIG REWRITE makes one: `None`.
-fn left(
+pub fn left(
     change: &Change,
     before: &FileState,
     after: &FileState,

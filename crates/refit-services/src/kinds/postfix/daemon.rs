@@ -85,14 +85,17 @@ impl Kind for PostfixDaemon {
         let (path, before) = file(system, service, "master.cf")?;
         let bytes = before.bytes();
         let mut all = entries(&bytes);
-        if let Some(other) = all.iter().find(|entry| entry.command().contains("/refit/")) {
-            let name = other.command().rsplit('/').next().unwrap_or_default();
+        let daemon = daemon(service);
+        let is_wrapped = |entry: &&Entry| {
+            let command = entry.command();
+            command.contains("/refit/") && command.rsplit('/').next() == Some(daemon)
+        };
+        if let Some(wrapped) = all.iter().find(is_wrapped) {
             return Err(Error::Wrapped {
-                place: format!("{path}:{}", other.line),
-                service: format!("postfix/{name}"),
+                place: format!("{path}:{}", wrapped.line),
+                daemon: daemon.to_owned(),
             });
         }
-        let daemon = daemon(service);
         all.retain(|entry| entry.command() == daemon);
         let mut environment = Environment::of(system, &settings.launch(), |_| None)?;
         let directory = directory(system)?;
