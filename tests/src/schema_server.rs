@@ -5,9 +5,11 @@ use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use crate::apply::words;
 use crate::apply_schema::{CUSTOMER, Shop};
+use crate::sys;
 use crate::test_env::{TestEnv, described, refit_path, wait_until};
 
 pub const COLUMNS: &str =
@@ -24,6 +26,11 @@ pub struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        // PostgreSQL has a segment of shared memory (System V), which stays where it is killed.
+        if self.client[0].ends_with("psql") {
+            sys::send_signal(self.child.id().cast_signed(), libc::SIGQUIT);
+            let _ = sys::ended_within(self.child.id(), Duration::from_secs(10));
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

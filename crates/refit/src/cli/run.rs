@@ -5,28 +5,23 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
+use refit_knobs::Knob;
 use refit_launch::filter::Rings;
 use refit_launch::seccomp::{Backend, Reach};
 
 use super::complete;
 use super::{OUTPUT, REACH, SETTINGS, seed};
 
+/// What can be set beneath a command, each with what it is.
+fn settings() -> String {
+    let lines = Knob::of_commands();
+    let lines = lines.map(|knob| format!("\n  {}\n      {}", knob.form, knob.about));
+    format!("Settings:{}", lines.collect::<String>())
+}
+
 /// Run a command with parts swapped beneath it; without settings, observe it
 ///
-/// Settings are words before `--`, as with env(1):
-///
-///   sync=off             fsync and its relatives return at once (loses-on-crash)
-///   sync@exe:NAME=off    … only in executables of this name
-///   sync@/PATH/=off      … only for files below this directory, links resolved
-///   odirect=off          O_DIRECT is taken from regular files (loses-on-crash)
-///   disk=8ms             each real sync waits as on such a disk; also percentiles
-///                        (p50=4ms,p99=30ms), or the absolute path of a profile
-///   disk=fail:EIO        real syncs fail; `,every=N`, `,after=N` or `,p=0.01`
-///   malloc=NAME[:opts]   an allocator by name, as jemalloc, or /path/lib.so
-///   thp=MODE             never, madvise or always
-///   program=PATH         another executable in place of the command's first word
-///   tz=ZONE, env.NAME=VALUE, preload=/path/lib.so
-///
+/// Settings are words before `--`, as with env(1).
 /// `refit run --explain SETTING` describes what a setting covers and risks.
 ///
 /// Exit code: that of the program. 125 means that refit failed before the start;
@@ -34,6 +29,7 @@ use super::{OUTPUT, REACH, SETTINGS, seed};
 #[derive(Args)]
 #[command(
     verbatim_doc_comment,
+    after_long_help = settings(),
     override_usage = "refit run [OPTIONS] [SETTINGS]... -- COMMAND [ARG]...\n       refit run --explain SETTINGS..."
 )]
 pub struct RunArgs {
