@@ -17,7 +17,7 @@ done
 # -N: each mail is for another recipient, by which the check knows it.
 removed=$(grep -c ': removed$' log || :)
 began=$(date +%s%N)
-smtp-source -N -s 20 -m "$count" -F mail -f a@refit.test -t "@$domain" "127.0.0.1:$REFIT_PORT_SMTP"
+smtp-source -N -s "$REFIT_LOAD_SESSIONS" -m "$count" -F mail -f a@refit.test -t "@$domain" "127.0.0.1:$REFIT_PORT_SMTP"
 ended=$(date +%s%N)
 
 # The queue's own word, read as it is written: asking the queue again and again would be a load of its own.

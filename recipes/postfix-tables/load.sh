@@ -17,7 +17,7 @@ done
 
 # -N: each mail is for another recipient.
 removed=$(grep -c ': removed$' log || :)
-smtp-source -N -s 20 -m "$count" -F mail -f a@refit.test -t "@$domain" "127.0.0.1:$REFIT_PORT_SMTP"
+smtp-source -N -s "$REFIT_LOAD_SESSIONS" -m "$count" -F mail -f a@refit.test -t "@$domain" "127.0.0.1:$REFIT_PORT_SMTP"
 
 # The queue's own word, read as it is written: asking the queue again and again would be a load of its own.
 removed=$(tail -n +1 -f log | grep -c -m "$((removed + count))" ': removed$')

@@ -1,14 +1,14 @@
 #!/bin/sh
-# pgbench's own transactions (three updates, a select and an insert each) from four clients, and their latencies.
+# pgbench's own transactions (three updates, a select and an insert each) from $REFIT_LOAD_CLIENTS clients, and their latencies.
 set -eu
 . "$REFIT_RECIPE/path.sh"
-if [ $((REFIT_OPERATIONS % 4)) -ne 0 ]; then
-	echo "$REFIT_OPERATIONS transactions cannot be shared among 4 clients" >&2
+if [ $((REFIT_OPERATIONS % REFIT_LOAD_CLIENTS)) -ne 0 ]; then
+	echo "$REFIT_OPERATIONS transactions cannot be shared among $REFIT_LOAD_CLIENTS clients" >&2
 	exit 1
 fi
 
 # One line for each transaction, on tmpfs: not on the disk that is being measured.
-pgbench --no-vacuum --client=4 --transactions=$((REFIT_OPERATIONS / 4)) \
+pgbench --no-vacuum --client="$REFIT_LOAD_CLIENTS" --transactions=$((REFIT_OPERATIONS / REFIT_LOAD_CLIENTS)) \
 	--log --log-prefix="$REFIT_TMPFS/latency"
 # The third column is in microseconds. Counted and not sorted: this is within the measured time.
 awk '

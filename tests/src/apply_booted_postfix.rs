@@ -20,6 +20,10 @@ pub const TESTS: &[Test] = &[
         .alone()
         .when_named()
         .limit_seconds(600),
+    test!(two_daemons_have_a_change_each)
+        .alone()
+        .when_named()
+        .limit_seconds(600),
 ];
 
 /// The daemons that execute the library, by name, of those that run.
@@ -385,4 +389,29 @@ fn no_syncs_are_left(env: &TestEnv, no_new_privs: bool) {
     let again = durable_calls(env, "synced-again");
     assert!(again > 0, "cleanup syncs again");
     println!("counted: durable calls of cleanup for a mail: {real}, then 0, then {again}");
+}
+
+/// Both are lines of one file; the one that came first goes first.
+fn two_daemons_have_a_change_each(env: &TestEnv) -> Outcome {
+    const DAEMONS: [&str; 2] = ["postfix/cleanup", "postfix/qmgr"];
+    up(env);
+    inside(env, 0, &["systemctl", "restart", postfix(env)]);
+    mail(env, "before-two");
+    let before = files(env);
+    for daemon in DAEMONS {
+        let apply = ["refit", "apply", "--yes", daemon, LIBRARY, "env.WORD=2"];
+        inside(env, 0, &apply);
+    }
+    mail(env, "with-two");
+    assert_eq!(loaded(env), "cleanup qmgr ");
+    inside(env, 0, &["refit", "status", "--check"]);
+    inside(env, 0, &["refit", "revert", DAEMONS[0]]);
+    mail(env, "with-qmgr");
+    assert_eq!(loaded(env), "qmgr ");
+    inside(env, 0, &["refit", "status", "--check"]);
+    inside(env, 0, &["refit", "revert", DAEMONS[1]]);
+    mail(env, "after-two");
+    assert_eq!(loaded(env), "");
+    assert_eq!(files(env), before);
+    Outcome::Pass
 }

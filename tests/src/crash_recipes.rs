@@ -221,7 +221,7 @@ fn what_cannot_be_cut_is_named_with_what_to_type(env: &TestEnv) -> Outcome {
                 "--check", "log:a", "--ack", "fd:1", "conf.a=b", "--", "true",
             ],
             &[
-                "only recipes have conf settings",
+                "only recipes have such settings",
                 "refit crash NAME conf.a=b",
             ],
         ),

@@ -3,17 +3,20 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use serde_json::Value;
+
 use crate::compared::{messages, printed};
 use crate::recipe_folder::{RecipeFolder, finish, refit};
 use crate::remains::base;
 use crate::runner::{Outcome, Test};
 use crate::terminal::Terminal;
 use crate::test;
-use crate::test_env::{TestEnv, described, expect_code, expect_message};
+use crate::test_env::{TestEnv, described, expect_code, expect_message, expect_printed};
 
 pub const TESTS: &[Test] = &[
     test!(an_unknown_key_is_named_with_its_line),
     test!(an_edit_whose_line_is_not_there_names_file_and_line),
+    test!(a_load_is_set_and_named),
     test!(an_unknown_knob_names_those_there_are),
     test!(what_is_for_commands_is_refused_with_a_recipe),
     test!(what_nobody_agreed_to_is_shown_and_does_not_run),
@@ -70,6 +73,110 @@ fn an_edit_whose_line_is_not_there_names_file_and_line(env: &TestEnv) -> Outcome
         expect_message(&output, 2, problem);
         folder.nothing_left();
     }
+    Outcome::Pass
+}
+
+/// Every command finds it, the answer and the result name it, and what the recipe does not have is refused.
+fn a_load_is_set_and_named(env: &TestEnv) -> Outcome {
+    let seen = env.path("seen");
+    let note =
+        |command: &str| format!("echo {command} $REFIT_LOAD_SESSIONS $REFIT_LOAD_MIX >>{seen}");
+    let folder = RecipeFolder::command(env, "loaded")
+        .set(
+            "load.knobs.sessions",
+            "{ about = 'clients at once', default = '3', unit = 'session' }",
+        )
+        .set(
+            "load.knobs.mix",
+            "{ about = 'what they ask for', default = 'reads', choices = ['reads', 'writes'] }",
+        )
+        .text(
+            "load.command",
+            &format!("{}; seq $REFIT_OPERATIONS >numbers", note("load")),
+        )
+        .text(
+            "check.command",
+            &format!("{}; wc -l <numbers", note("check")),
+        );
+    folder.write();
+    let (dir, json) = (base(env), env.path("loaded.json"));
+    let compare = [
+        "compare", "--yes", "--dir", &dir, "--rounds", "2", "./loaded",
+    ];
+    for (words, values, told) in [
+        (
+            &["env.A=1"][..],
+            "3 reads",
+            "; measured at mix=reads, 3 sessions",
+        ),
+        (
+            &["--with", "load.sessions=1+load.mix=writes", "env.A=1"],
+            "1 writes",
+            "; measured at mix=writes, 1 session",
+        ),
+    ] {
+        let _ = fs::remove_file(&seen);
+        let output = finish(&mut refit(
+            env,
+            &[&compare[..], &["--json", &json], words].concat(),
+        ));
+        expect_printed(&output, 0, told);
+        let lines = fs::read_to_string(&seen).expect("the commands wrote it");
+        for command in ["load", "check"] {
+            let all = lines.lines().filter(|line| line.starts_with(command));
+            let all: Vec<&str> = all.collect();
+            let meant = format!("{command} {values}");
+            assert!(
+                !all.is_empty() && all.iter().all(|line| *line == meant),
+                "{lines}"
+            );
+        }
+        let result: Value =
+            serde_json::from_str(&fs::read_to_string(&json).expect("it was asked for"))
+                .expect("JSON");
+        let load = result["recipe"]["load"].as_array().expect("a list");
+        let found: Vec<_> = load.iter().map(|one| one["value"].as_str()).collect();
+        let meant: Vec<_> = values.split(' ').rev().map(Some).collect();
+        assert_eq!(found, meant);
+    }
+    // As a variant it is another load, and each run has its own.
+    let _ = fs::remove_file(&seen);
+    let output = finish(&mut refit(
+        env,
+        &[&compare[..], &["load.sessions=7"]].concat(),
+    ));
+    expect_printed(&output, 0, "changes-behaviour");
+    let lines = fs::read_to_string(&seen).expect("the commands wrote it");
+    for meant in ["load 3 reads\n", "load 7 reads\n"] {
+        assert!(lines.contains(meant), "{lines}");
+    }
+    let known = "it has load.mix=reads|writes, load.sessions=NUMBER";
+    for (word, text) in [
+        ("load.sesions=1", known),
+        (
+            "load.sessions=0",
+            "it is load.sessions=NUMBER, and 3 where nothing is set",
+        ),
+        (
+            "load.mix=read",
+            "it is load.mix=reads|writes, and reads where nothing is set",
+        ),
+        ("load.Sessions=1", "did you mean `load.sessions=1`?"),
+    ] {
+        for words in [&["--with", word, "env.A=1"][..], &[word]] {
+            let output = finish(&mut refit(env, &[&compare[..], words].concat()));
+            expect_message(&output, 2, text);
+        }
+    }
+    let nobody = env.refit(&["run", "load.sessions=1", "--", "true"]);
+    expect_message(&nobody, 125, "only a recipe has a load that can be set");
+    folder.nothing_left();
+    let wrong = RecipeFolder::command(env, "wrong-load").set(
+        "load.knobs.sessions",
+        "{ about = 'clients', default = 'many' }",
+    );
+    wrong.write();
+    expect_message(&wrong.check(), 2, "load.knobs.sessions.default");
     Outcome::Pass
 }
 

@@ -65,7 +65,12 @@ pub fn record_run(
 ) -> Result<RecordedRun, CrashError> {
     let instance = match &request.program {
         Program::Command(_) => None,
-        Program::Recipe(recipe) => Some(instance(recipe, paths, output)?),
+        Program::Recipe(recipe) => {
+            let recipe = recipe
+                .with_load(&launch.load)
+                .map_err(InstanceError::from)?;
+            Some(instance(&recipe, paths, output)?)
+        }
     };
     let hooks = Hooks {
         mount: &paths.mount,
@@ -184,6 +189,7 @@ fn prepared(
     // The recorded disk has the latency, and the instance the configuration.
     launch.disk = None;
     launch.conf.clear();
+    launch.load.clear();
     let env = hooks.env();
     launch
         .env

@@ -142,6 +142,10 @@ pub enum SettingError {
         "`{name}` is not a valid name after `conf.` (lower case letters, digits, `_` and `-`; after a dot capitals and `/` too); {hint}"
     )]
     BadConf { name: String, hint: Hint },
+    #[error(
+        "`{name}` is not a valid name after `load.` (lower case letters, digits and `_`, a letter first); {hint}"
+    )]
+    BadLoad { name: String, hint: Hint },
     #[error("`env.LD_PRELOAD` would take the place of refit's own library; {hint}")]
     LdPreload { hint: Hint },
     #[error(
@@ -241,6 +245,7 @@ impl SettingError {
             | Self::RelativeProfile { hint, .. }
             | Self::BadVariable { hint, .. }
             | Self::BadConf { hint, .. }
+            | Self::BadLoad { hint, .. }
             | Self::LdPreload { hint }
             | Self::RelativeLibrary { hint, .. }
             | Self::UnknownOption { hint, .. }

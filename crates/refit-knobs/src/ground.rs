@@ -19,6 +19,8 @@ pub enum Ground {
     Configuration,
     /// The schema of a database.
     Database,
+    /// The load of a recipe: nothing that could be permanent.
+    Load,
     /// The options of a container.
     Container,
     /// The pod template of a workload.
@@ -38,9 +40,9 @@ impl Ground {
 }
 
 impl Knob {
-    /// Those that can be set beneath a command: all but those of a service's own configuration or schema.
+    /// Those that can be set beneath a command: all but a service's own configuration, schema and load.
     pub fn of_commands() -> impl Iterator<Item = &'static Knob> {
-        let of_services = [Ground::Configuration, Ground::Database];
+        let of_services = [Ground::Configuration, Ground::Database, Ground::Load];
         let is_of_service =
             move |knob: &Knob| knob.grounds.iter().any(|one| of_services.contains(one));
         KNOBS

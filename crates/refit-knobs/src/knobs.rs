@@ -4,6 +4,7 @@ pub(crate) mod choice;
 pub(crate) mod conf;
 pub(crate) mod disk;
 pub(crate) mod env;
+pub(crate) mod load;
 pub(crate) mod malloc;
 pub(crate) mod odirect;
 pub(crate) mod preload;
@@ -61,4 +62,5 @@ knobs! {
     Preload(preload::Library) = preload,
     Schema(schema::File) = schema,
     Conf(conf::Declared) = conf,
+    Load(load::Asked) = load,
 }

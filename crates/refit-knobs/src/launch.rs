@@ -28,6 +28,8 @@ pub struct Launch {
     pub preload: Vec<PathBuf>,
     /// The file of a database's schema.
     pub schema: Option<String>,
+    /// What is asked of a recipe's service, by name and value, in command order; no name occurs twice.
+    pub load: Vec<(String, String)>,
     /// What a recipe declares, by name and value, in command order; no name occurs twice.
     pub conf: Vec<(String, String)>,
 }

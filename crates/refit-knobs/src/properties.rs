@@ -10,7 +10,9 @@ use crate::allocators::takes::Takes;
 use crate::allocators::{ALLOCATORS, Chosen, Opt};
 use crate::knobs::malloc::Malloc;
 use crate::knobs::switch::{Kind, Switch};
-use crate::knobs::{Value, conf, disk, env, odirect, preload, program, schema, sync, thp, tz};
+use crate::knobs::{
+    Value, conf, disk, env, load, odirect, preload, program, schema, sync, thp, tz,
+};
 use crate::scope::{PathProblem, plain};
 use crate::{Disk, Hint, KNOBS, Scope, Setting, Settings, Thp, Variant, When, joined};
 
@@ -126,6 +128,8 @@ fn any_value() -> impl Strategy<Value = Value> {
             tricky("[^\0]{0,20}", &[])
         )
             .prop_map(|(name, value)| Value::Conf(conf::Declared { name, value })),
+        ("[a-z][a-z0-9_]{0,5}", tricky("[^\0]{0,20}", &[]))
+            .prop_map(|(name, value)| Value::Load(load::Asked { name, value })),
     ]
 }
 

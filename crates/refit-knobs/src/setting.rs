@@ -68,6 +68,15 @@ impl Setting {
         }
     }
 
+    /// Name and value of a `load.NAME=VALUE`, which a recipe declares.
+    #[must_use]
+    pub fn load(&self) -> Option<(&str, &str)> {
+        match &self.value {
+            Value::Load(load) => Some((&load.name, &load.value)),
+            _ => None,
+        }
+    }
+
     /// What it can cost.
     #[must_use]
     pub fn class(&self) -> Class {

@@ -112,6 +112,14 @@ pub enum LaunchError {
         /// The setting's text.
         setting: String,
     },
+    /// Only a recipe has a load.
+    #[error(
+        "{setting}: only a recipe has a load that can be set\n  name one before it: refit compare RECIPE --with {setting}    (refit recipes lists them)"
+    )]
+    LoadOfNobody {
+        /// The setting's text.
+        setting: String,
+    },
     /// A recipe starts its own programs.
     #[error(
         "program={program}: a recipe has its own commands\n  change a copy of it: refit recipes copy NAME"

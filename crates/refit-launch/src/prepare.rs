@@ -72,6 +72,11 @@ pub fn prepare(
             setting: format!("conf.{name}={value}"),
         });
     }
+    if let Some((name, value)) = launch.load.first() {
+        return Err(LaunchError::LoadOfNobody {
+            setting: format!("load.{name}={value}"),
+        });
+    }
     if let Some(file) = &launch.schema {
         return Err(LaunchError::SchemaOfNobody { file: file.clone() });
     }

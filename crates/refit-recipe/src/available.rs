@@ -109,6 +109,10 @@ fn look(
             unmet.flatten().map_or(Ok(()), Err)?;
         }
     }
+    let load = std::mem::take(&mut launch.load);
+    if let Some((recipe, _)) = recipe {
+        recipe.with_load(&load).map_err(|e| e.to_string())?;
+    }
     let options = Options {
         allocator_dir: allocator_dir.map(Path::to_owned),
         of_recipe: recipe.is_some(),

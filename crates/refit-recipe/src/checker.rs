@@ -298,6 +298,26 @@ impl Checker<'_> {
         Ok(())
     }
 
+    pub fn load_knobs(&self) -> Result<(), RecipeError> {
+        for (name, knob) in &self.file.load.knobs {
+            let key = format!("load.knobs.{name}");
+            let is_of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            if !(name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_of_name))
+            {
+                let problem = "a name has lower-case letters, digits and _: commands find it as $REFIT_LOAD_NAME";
+                return Err(self.wrong(&key, problem));
+            }
+            if !knob.takes(&knob.default) {
+                let problem = match knob.choices.is_empty() {
+                    true => "a number of 1 or more, or one of `choices`".to_owned(),
+                    false => format!("one of `choices`: {}", knob.choices.join(", ")),
+                };
+                return Err(self.wrong(&format!("{key}.default"), problem));
+            }
+        }
+        Ok(())
+    }
+
     pub fn conf(&self) -> Result<(), RecipeError> {
         for (name, conf) in &self.file.conf {
             for (value, entry) in &conf.values {

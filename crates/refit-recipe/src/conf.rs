@@ -48,6 +48,33 @@ pub enum ConfError {
         /// The settings that it declares, with their values.
         known: String,
     },
+    /// The recipe has no such load.
+    #[error(
+        "{setting}: the recipe {recipe} has no such load\n  it has {}",
+        printable(known)
+    )]
+    NoLoad {
+        /// The setting, as typed.
+        setting: String,
+        /// The recipe's name.
+        recipe: String,
+        /// What can be set about it.
+        known: String,
+    },
+    /// It has no such value.
+    #[error(
+        "{setting}: no such value\n  it is {}, and {} where nothing is set",
+        printable(form),
+        printable(default)
+    )]
+    LoadValue {
+        /// The setting, as typed.
+        setting: String,
+        /// The values that it can have.
+        form: String,
+        /// As the recipe has it.
+        default: String,
+    },
     /// The line is not there, or more than once.
     #[error("{setting}: {} holds `{line}` {count} times as a whole line, and it has to be there once", file.display())]
     Line {

@@ -15,6 +15,7 @@ pub use conf::{Conf, ConfEntry};
 #[cfg(feature = "schema")]
 pub use schema::schema;
 
+use crate::load_knobs::LoadKnob;
 use crate::metrics::{Direction, LoadUnit};
 use crate::quantities::{Size, Time};
 use crate::records::SeriesRecord;
@@ -220,6 +221,10 @@ pub struct Load {
     pub brief: Option<u64>,
     /// one operation, in the singular
     pub unit: String,
+    /// what can be set about it, by name: load.NAME=VALUE
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = { "pattern": "^[a-z][a-z0-9_]*$" })))]
+    pub knobs: BTreeMap<String, LoadKnob>,
     /// for each of warmup, command and drain; default 60s
     pub timeout: Option<Time>,
     /// metrics in the output of command, by name; a name is none of refit's own

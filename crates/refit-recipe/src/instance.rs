@@ -112,6 +112,7 @@ impl Instance {
             let name = format!("REFIT_PORT_{}", name.to_uppercase());
             env.push((name, port.number.to_string()));
         }
+        env.extend(recipe.load_variables());
         env.extend(options.env);
         let user = recipe.file.service.user.as_deref();
         let user = user.filter(|_| geteuid().is_root()).map(|name| {

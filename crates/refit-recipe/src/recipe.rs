@@ -17,6 +17,7 @@ use crate::error::RecipeError;
 use crate::file::{ConfEntry, Promise, RecipeFile};
 use crate::folder::{Folder, shipped_names};
 use crate::hook::Hook;
+use crate::load_knobs::Load;
 use crate::output::{LoadMetric, Progress, Work};
 use crate::records::{AnswerRecord, DdlRecord, LoadMetricRecord, RecipeRecord};
 use crate::start::ServiceStart;
@@ -38,6 +39,8 @@ pub struct Recipe {
     pub work: Work,
     /// Where it tells how much of it is done.
     pub progress: Option<Progress>,
+    /// What is set about it.
+    pub(crate) load: Load,
     /// Of each command of the load.
     pub load_timeout: Duration,
     /// How long a comparison may take.
@@ -109,6 +112,7 @@ impl Recipe {
         let metrics = checked.metrics()?;
         checked.texts()?;
         checked.series()?;
+        checked.load_knobs()?;
         checked.conf()?;
         checked.promise()?;
         Ok(Recipe {
@@ -116,6 +120,7 @@ impl Recipe {
             metrics,
             work: checked.work()?,
             progress: checked.progress()?,
+            load: Load::new(),
             load_timeout: file.load.timeout.map_or(DEFAULT_TIMEOUT, |time| time.0),
             budget: file.budget.map(|time| time.0),
             then: checked.then(&folder)?,
@@ -179,6 +184,7 @@ impl Recipe {
                 .map(|path| path.display().to_string()),
             question: self.file.question.en.clone(),
             unit: self.file.load.unit.clone(),
+            load: self.load_values(),
             replicas: None,
             is_service: self.service.is_some(),
             keeps_service: self.keeps_service(),

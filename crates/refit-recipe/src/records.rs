@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::load_knobs::LoadValue;
 use crate::metrics::{Direction, LoadUnit};
 
 /// A recipe, as far as a reader of the result needs it.
@@ -18,6 +19,9 @@ pub struct RecipeRecord {
     pub question: String,
     /// One operation, in the singular.
     pub unit: String,
+    /// What was asked of it, where that can be set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load: Vec<LoadValue>,
     /// It stands for replicas on other machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<ReplicasRecord>,

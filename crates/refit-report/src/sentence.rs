@@ -39,7 +39,15 @@ pub const NO_GAIN: &str = "No: no variant gains more than the noise";
 /// Whether to take a variant, and on which condition; then what each gains, the most first, what it costs, and what is
 /// not known.
 pub fn sentence(comparison: &Comparison) -> String {
-    printable(&answer(comparison))
+    let load = load(&comparison.experiment).map(|load| format!("; measured at {load}"));
+    printable(&(answer(comparison) + &load.unwrap_or_default()))
+}
+
+/// What was asked of the service, where that can be set: an answer holds for it alone.
+fn load(experiment: &Experiment) -> Option<String> {
+    let load = &experiment.recipe.as_ref()?.load;
+    let words: Vec<String> = load.iter().map(|one| one.words()).collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 fn answer(comparison: &Comparison) -> String {

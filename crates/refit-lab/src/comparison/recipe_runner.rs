@@ -73,6 +73,7 @@ impl<'a> RecipeRunner<'a> {
             for (name, value) in &runner.launches[variant].0.conf {
                 recipe.conf(name, value)?;
             }
+            recipe.with_load(&runner.launches[variant].0.load)?;
             let prepared = runner.prepare(variant, &[], vec!["true".to_owned()], None)?;
             runner.environment_bytes = runner.environment_bytes.max(prepared.environment_bytes());
             prepared.session.remove();
@@ -175,7 +176,8 @@ impl Runs for RecipeRunner<'_> {
         if self.recipe.keeps_service() {
             return self.run_long_lived(variant);
         }
-        let instance = self.directory.instance(self.recipe, self.brief)?;
+        let recipe = self.recipe.with_load(&self.launches[variant].0.load)?;
+        let instance = self.directory.instance(&recipe, self.brief)?;
         let made = self.all(variant, &instance);
         self.directory.tree.kill(Part::Hooks);
         instance.free_tmpfs();

@@ -22,7 +22,11 @@ impl Experiment {
                 (words(&subject.words), "wall", None, here(&directory))
             }
             Subject::Recipe(subject) => {
-                let record = subject.recipe.record();
+                let with = request.with.launch().load;
+                let with_load = subject.recipe.with_load(&with);
+                // A load that it does not have is refused before it runs.
+                let recipe = with_load.as_ref().unwrap_or(&subject.recipe);
+                let record = recipe.record();
                 let name = vec![record.name.clone()];
                 let main = subject.recipe.main();
                 (name, main, Some(record), here(&subject.dir))

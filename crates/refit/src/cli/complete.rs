@@ -64,7 +64,17 @@ fn declared(joined: &str, typed: &str) -> Vec<CompletionCandidate> {
         let values = knob.values.keys();
         values.map(move |value| (format!("conf.{name}={value}"), &*knob.about))
     });
+    let load = recipe.file.load.knobs.iter();
+    let load = load.flat_map(|(name, knob)| {
+        let values = match knob.choices.is_empty() {
+            true => std::slice::from_ref(&knob.default),
+            false => &*knob.choices,
+        };
+        let values = values.iter();
+        values.map(move |value| (format!("load.{name}={value}"), &*knob.about))
+    });
     words
+        .chain(load)
         .filter(|(word, _)| word.starts_with(typed))
         .map(|(word, about)| candidate(format!("{joined}{word}"), about))
         .collect()

@@ -84,6 +84,13 @@ fn show(args: &RecipeNameArgs) -> Result<bool> {
             page.line(3, format!("not available here: {reason}"));
         }
     }
+    if !recipe.file.load.knobs.is_empty() {
+        page.heading("load");
+    }
+    for (name, knob) in &recipe.file.load.knobs {
+        page.line(1, format!("load.{name}={}", knob.default));
+        page.line(3, &knob.about);
+    }
     let budget = at_most(recipe.budget.unwrap_or(DEFAULT_BUDGET));
     page.line(0, "");
     page.line(

@@ -70,7 +70,8 @@ impl RecipeRunner<'_> {
 
     /// A new instance, ready, with what `--with` changes.
     fn start_long_lived(&mut self) -> Phase<LongLived> {
-        let instance = self.directory.instance(self.recipe, self.brief)?;
+        let recipe = self.recipe.with_load(&self.launches[0].0.load)?;
+        let instance = self.directory.instance(&recipe, self.brief)?;
         instance.run_hook(Hook::Setup, || true)?;
         let watched = self.start(0, &instance)?;
         let mut service = LongLived { instance, watched };

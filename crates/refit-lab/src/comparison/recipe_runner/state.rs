@@ -75,6 +75,7 @@ impl RecipeRunner<'_> {
         let (launch, role) = &self.launches[variant];
         let mut launch = launch.clone();
         launch.conf.clear();
+        launch.load.clear();
         launch.env.extend(env.iter().cloned());
         let options = Options {
             bare: *role == Role::Bare,

@@ -250,6 +250,7 @@ fn of_recipe(
     with: &Settings,
     typed: Vec<Variant>,
 ) -> Result<Available> {
+    recipe.with_load(&with.launch().load)?;
     trust::agree(recipe, args.instances.yes)?;
     if recipe.is_exact() {
         refuse_options_of_statistics(args, recipe)?;

@@ -248,21 +248,24 @@ fn variants(words: &[OsString]) -> Result<Vec<Variant>> {
     }
 }
 
-/// Only a recipe declares `conf.` settings, and only its own.
+/// Only a recipe declares `conf.` and `load.` settings, and only its own.
 fn expect_conf(subject: &Subject, with: &Settings) -> Result<()> {
     let own = subject.variants.iter().map(|variant| &variant.settings().0);
-    for (name, value) in std::iter::once(&with.0)
-        .chain(own)
-        .flatten()
-        .filter_map(|setting| setting.conf())
-    {
+    for setting in std::iter::once(&with.0).chain(own).flatten() {
+        let is_of_recipe = setting.conf().is_some() || setting.load().is_some();
         match &subject.program {
             Program::Recipe(recipe) => {
-                recipe.conf(name, value)?;
+                if let Some((name, value)) = setting.conf() {
+                    recipe.conf(name, value)?;
+                }
+                if let Some((name, value)) = setting.load() {
+                    recipe.with_load(&[(name.to_owned(), value.to_owned())])?;
+                }
             }
-            Program::Command(_) => bail!(
-                "conf.{name}={value}: only recipes have conf settings\n  name a recipe first: refit crash NAME conf.{name}={value}    (refit recipes lists them)"
+            Program::Command(_) if is_of_recipe => bail!(
+                "{setting}: only recipes have such settings\n  name a recipe first: refit crash NAME {setting}    (refit recipes lists them)"
             ),
+            Program::Command(_) => {}
         }
     }
     Ok(())

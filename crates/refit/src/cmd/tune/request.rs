@@ -36,6 +36,9 @@ pub fn request(args: &TuneArgs, words: impl IntoIterator<Item = OsString>) -> Re
     if recipe.is_none() {
         args.instances.refuse()?;
     }
+    if let Some(recipe) = &recipe {
+        recipe.with_load(&with.launch().load)?;
+    }
     prove::refuse(args, recipe.as_ref())?;
     let subject = match recipe {
         Some(recipe) => Subject::Recipe(Box::new(RecipeSubject {
