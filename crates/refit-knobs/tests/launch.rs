@@ -36,7 +36,7 @@ fn no_settings_ask_for_nothing() {
 #[test]
 fn everything_keeps_its_order() {
     let words = "sync=off sync@exe:cleanup=on odirect@exe:mariadbd=off malloc=jemalloc:narenas=2,dirty_decay_ms:0 \
-                 thp=never tz=right/Japan env.LANG= preload=/b.so preload=/a.so env.A==x schema=/s.sql conf.queue=tmpfs";
+                 thp=never tz=right/Japan env.LANG= preload=/b.so preload=/a.so env.A==x schema=/s.sql conf.queue=tmpfs load.sessions=4";
     let rule = |exe: Option<&str>, on| SwitchRule {
         scope: exe.map(exe_scope),
         on,
@@ -55,6 +55,7 @@ fn everything_keeps_its_order() {
         env: pairs(&[("LANG", ""), ("A", "=x")]),
         preload: vec![PathBuf::from("/b.so"), PathBuf::from("/a.so")],
         schema: Some("/s.sql".to_owned()),
+        load: pairs(&[("sessions", "4")]),
         conf: pairs(&[("queue", "tmpfs")]),
     };
     let settings = settings(words);

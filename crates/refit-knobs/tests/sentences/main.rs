@@ -22,7 +22,7 @@ fn each_refusal_has_its_sentence() {
         ),
         (
             "a/b=c",
-            "unknown setting `a/b` (there are sync, odirect, disk, malloc, thp, program, tz, env, preload, schema, conf); write it as in `sync=off`",
+            "unknown setting `a/b` (there are sync, odirect, disk, malloc, thp, program, tz, env, preload, schema, conf, load); write it as in `sync=off`",
         ),
         (
             "ls",

@@ -73,6 +73,7 @@ pub fn service() -> Comparison {
 
 fn recipe() -> RecipeRecord {
     RecipeRecord {
+        load: Vec::new(),
         name: "postfix-cleanup".to_owned(),
         folder: None,
         question: "Does Postfix get faster when cleanup no longer waits for its fsync?".to_owned(),
