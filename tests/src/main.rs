@@ -75,6 +75,7 @@ mod compare_memory;
 mod compare_outcome;
 mod compare_prove;
 mod compare_runs;
+mod compare_scan;
 mod compare_shown;
 mod compare_signals;
 mod compare_why;
@@ -312,6 +313,7 @@ const TABLE: &[&[Test]] = &[
     compare_outcome::TESTS,
     compare_prove::TESTS,
     compare_runs::TESTS,
+    compare_scan::TESTS,
     compare_shown::TESTS,
     compare_signals::TESTS,
     export_oci::TESTS,

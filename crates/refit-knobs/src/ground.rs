@@ -1,6 +1,5 @@
 //! Where a setting can act for longer than one run.
 
-use crate::knob::Knob;
 use crate::knobs::KNOBS;
 
 /// What settings are made permanent in.
@@ -36,18 +35,5 @@ impl Ground {
             .filter(|knob| knob.grounds.iter().any(|one| grounds.contains(one)))
             .map(|knob| knob.permanent);
         forms.collect::<Vec<_>>().join(", ")
-    }
-}
-
-impl Knob {
-    /// Those that can be set beneath a command: all but a service's own configuration, schema and load.
-    pub fn of_commands() -> impl Iterator<Item = &'static Knob> {
-        let of_services = [Ground::Configuration, Ground::Database, Ground::Load];
-        let is_of_service =
-            move |knob: &Knob| knob.grounds.iter().any(|one| of_services.contains(one));
-        KNOBS
-            .iter()
-            .copied()
-            .filter(move |knob| !is_of_service(knob))
     }
 }

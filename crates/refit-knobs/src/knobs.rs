@@ -16,6 +16,7 @@ pub(crate) mod thp;
 pub(crate) mod tz;
 
 use crate::error::SettingError;
+use crate::ground::Ground;
 use crate::knob::{Behaviour, Knob};
 use crate::word::Word;
 
@@ -63,4 +64,17 @@ knobs! {
     Schema(schema::File) = schema,
     Conf(conf::Declared) = conf,
     Load(load::Asked) = load,
+}
+
+impl Knob {
+    /// Those that can be set beneath a command: all but a service's own configuration, schema and load.
+    pub fn of_commands() -> impl Iterator<Item = &'static Knob> {
+        let of_services = [Ground::Configuration, Ground::Database, Ground::Load];
+        let is_of_service =
+            move |knob: &Knob| knob.grounds.iter().any(|one| of_services.contains(one));
+        KNOBS
+            .iter()
+            .copied()
+            .filter(move |knob| !is_of_service(knob))
+    }
 }

@@ -74,7 +74,7 @@ impl<'a> Length<'a> {
     /// verdict, and shows what was measured.
     pub fn plan(&mut self, experiment: &Experiment, pair: Duration) -> LookPlan {
         self.pairs = [pair; 2];
-        let candidates = experiment.candidates().count().max(1);
+        let candidates = experiment.candidates().count().max(1) * self.request.together.max(1);
         let runs = u32::try_from(2 * experiment.variants.len()).unwrap_or(u32::MAX);
         let run = pair / runs;
         let left = self.request.budget.saturating_sub(self.began.elapsed());

@@ -29,6 +29,7 @@ mod probe;
 mod replicas;
 mod request;
 mod rounds;
+mod scan;
 mod step_class;
 mod times;
 mod tune;
@@ -59,6 +60,9 @@ pub use probe::{DiskProfile, ProbeError, Stalls, probe};
 pub use replicas::{Loaded, ReplicaError, Replicas};
 pub use request::{CommandSubject, DEFAULT_BUDGET, RecipeSubject, Request, Subject};
 pub use rounds::Progress;
+#[cfg(feature = "schema")]
+pub use scan::schema as scan_schema;
+pub use scan::{SCAN_SCHEMA, Scan, ScanPoint};
 pub use times::TimesRecord;
 #[cfg(feature = "schema")]
 pub use tune::tuning_schema;

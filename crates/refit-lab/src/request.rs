@@ -42,6 +42,8 @@ pub struct Request {
     pub seed: u64,
     /// Within ± this relative change two variants are the same.
     pub delta: f64,
+    /// How many comparisons are answered together, this one among them.
+    pub together: usize,
     /// Whether the winner runs against the baseline once more.
     pub confirm: bool,
     /// Limits for the candidates.
@@ -126,6 +128,7 @@ impl Request {
             precision: None,
             seed: 0,
             delta: DEFAULT_DELTA,
+            together: 1,
             confirm: false,
             gates: Vec::new(),
             allocator_dir: None,

@@ -4,6 +4,7 @@
 //! "(code)" is checked by refit only: a schema cannot express it.
 
 mod conf;
+mod load;
 #[cfg(feature = "schema")]
 mod schema;
 
@@ -12,10 +13,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 pub use conf::{Conf, ConfEntry};
+pub use load::LoadKnob;
 #[cfg(feature = "schema")]
 pub use schema::schema;
 
-use crate::load_knobs::LoadKnob;
 use crate::metrics::{Direction, LoadUnit};
 use crate::quantities::{Size, Time};
 use crate::records::SeriesRecord;

@@ -70,7 +70,7 @@ mod fuzz;
 mod hook;
 mod instance;
 mod instance_directory;
-mod load_knobs;
+mod load;
 mod metrics;
 mod needs;
 mod output;
@@ -94,20 +94,19 @@ pub use conf_steps::ConfSteps;
 pub use error::{InstanceError, RecipeError};
 #[cfg(feature = "schema")]
 pub use file::schema;
-pub use file::{Operations, Promise, RecipeFile, Text};
+pub use file::{LoadKnob, Operations, Promise, RecipeFile, Text};
 pub use folder::{Folder, FolderFile, shipped_names};
 pub use from::{FromError, Made, Notes, from_path, from_unit, quoted};
 pub use hook::Hook;
 pub use instance::{Instance, InstanceOptions, Location, open_up};
 pub use instance_directory::{DEFAULT_BASE, InstanceDirectory, remove_abandoned_instances};
-pub use load_knobs::{LoadKnob, LoadValue};
 pub use metrics::{Direction, LoadUnit, is_built_in_for};
 pub use output::{LoadMetric, Source, Work, last_lines, read_metrics, read_operations};
 pub use quantities::{parse_size, parse_time};
 pub use recipe::Recipe;
 pub use records::{
-    AnswerRecord, DdlRecord, LoadMetricRecord, RecipeRecord, ReplicasRecord, SeriesRecord,
-    UnavailableRecord,
+    AnswerRecord, DdlRecord, LoadMetricRecord, LoadValue, RecipeRecord, ReplicasRecord,
+    SeriesRecord, UnavailableRecord,
 };
 pub use room::has_own_network;
 pub use running::running;

@@ -17,7 +17,6 @@ use crate::error::RecipeError;
 use crate::file::{ConfEntry, Promise, RecipeFile};
 use crate::folder::{Folder, shipped_names};
 use crate::hook::Hook;
-use crate::load_knobs::Load;
 use crate::output::{LoadMetric, Progress, Work};
 use crate::records::{AnswerRecord, DdlRecord, LoadMetricRecord, RecipeRecord};
 use crate::start::ServiceStart;
@@ -40,7 +39,7 @@ pub struct Recipe {
     /// Where it tells how much of it is done.
     pub progress: Option<Progress>,
     /// What is set about it.
-    pub(crate) load: Load,
+    pub(crate) load: BTreeMap<String, String>,
     /// Of each command of the load.
     pub load_timeout: Duration,
     /// How long a comparison may take.
@@ -120,7 +119,7 @@ impl Recipe {
             metrics,
             work: checked.work()?,
             progress: checked.progress()?,
-            load: Load::new(),
+            load: BTreeMap::new(),
             load_timeout: file.load.timeout.map_or(DEFAULT_TIMEOUT, |time| time.0),
             budget: file.budget.map(|time| time.0),
             then: checked.then(&folder)?,

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::load_knobs::LoadValue;
 use crate::metrics::{Direction, LoadUnit};
 
 /// A recipe, as far as a reader of the result needs it.
@@ -136,4 +135,50 @@ pub struct UnavailableRecord {
     pub settings: String,
     /// Why not.
     pub reason: String,
+}
+
+/// What was asked of the service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LoadValue {
+    /// `sessions` of `load.sessions`.
+    pub name: String,
+    /// Of every run, but of a variant that sets another one.
+    pub value: String,
+    /// What the number counts, in the singular.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+}
+
+impl LoadValue {
+    /// `20 sessions`, or `mix=reads`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match &self.unit {
+            Some(unit) if self.value == "1" => format!("1 {unit}"),
+            Some(unit) => format!("{} {unit}s", self.value),
+            None => format!("{}={}", self.name, self.value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_reads_with_what_it_counts() {
+        for (value, unit, words) in [
+            ("1", Some("session"), "1 session"),
+            ("20", Some("session"), "20 sessions"),
+            ("reads", None, "mix=reads"),
+        ] {
+            let one = LoadValue {
+                name: "mix".to_owned(),
+                value: value.to_owned(),
+                unit: unit.map(str::to_owned),
+            };
+            assert_eq!(one.words(), words);
+        }
+    }
 }

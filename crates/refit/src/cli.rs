@@ -26,7 +26,7 @@ use std::time::Duration;
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use refit_manual::TOPICS;
 
-pub use compare::CompareArgs;
+pub use compare::{CompareArgs, ScanArg};
 pub use crash::CrashArgs;
 pub use each_run::EachRunArgs;
 pub use export::{

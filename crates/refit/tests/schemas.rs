@@ -23,6 +23,7 @@ const SCHEMAS: &[(&str, Schema)] = &[
     ("crash.schema.json", refit_crash::report::schema),
     ("tune.schema.json", refit_lab::tuning_schema),
     ("pool.schema.json", refit_lab::pool_schema),
+    ("scan.schema.json", refit_lab::scan_schema),
 ];
 
 #[test]
@@ -35,6 +36,7 @@ fn the_schemas_of_docs_are_those_of_the_types() {
         on_one_line(&mut schema);
         if [
             "crash.schema.json",
+            "scan.schema.json",
             "series.schema.json",
             "tune.schema.json",
         ]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use refit_knobs::Settings;
 use refit_lab::Gate;
 
 use super::{
@@ -59,6 +60,11 @@ pub struct CompareArgs {
     /// memory back (docs/memory.md)
     #[arg(long, help_heading = "Measuring")]
     pub memory: bool,
+
+    /// Compare at each value of one setting, under every variant: `load.sessions=1,4,20`.
+    /// The budget is for all of them, and so is the certainty of the intervals
+    #[arg(long, value_name = "SETTING=V,V…", value_parser = scan, help_heading = "Measuring")]
+    pub scan: Option<ScanArg>,
 
     /// How long the comparison may take [default: 3m, or as in the recipe]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Measuring")]
@@ -146,6 +152,36 @@ pub struct CompareArgs {
 }
 
 /// A round and its mirror image make the first pair.
+/// A setting with several values.
+#[derive(Clone, Debug)]
+pub struct ScanArg {
+    /// Without its value: `load.sessions`.
+    pub setting: String,
+    /// Two at least, no two of them the same.
+    pub values: Vec<String>,
+}
+
+fn scan(text: &str) -> Result<ScanArg, String> {
+    let (setting, values) = text
+        .split_once('=')
+        .ok_or("write a setting and its values, as load.sessions=1,4,20")?;
+    let values: Vec<String> = values.split(',').map(str::to_owned).collect();
+    if values.len() < 2 {
+        return Err("name two values at least, as load.sessions=1,4,20".to_owned());
+    }
+    for (n, value) in values.iter().enumerate() {
+        if values[..n].contains(value) {
+            return Err(format!("the value `{value}` is named twice"));
+        }
+        let word = format!("{setting}={value}").into();
+        Settings::parse([word]).map_err(|error| error.to_string())?;
+    }
+    Ok(ScanArg {
+        setting: setting.to_owned(),
+        values,
+    })
+}
+
 fn rounds(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(rounds) if rounds >= 2 => Ok(rounds),

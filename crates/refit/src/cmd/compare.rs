@@ -4,6 +4,7 @@ mod exit_code;
 pub mod prove;
 mod replicas;
 mod request;
+mod scan;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,9 @@ pub fn main(args: &CompareArgs) -> ExitCode {
 
 fn run(args: &CompareArgs) -> Result<u8> {
     let request = request(args)?;
+    if let Some(asked) = &args.scan {
+        scan::refuse(args, asked, &request)?;
+    }
     let output = Output::open(&args.output)?;
     prove::warn(args, request.subject.recipe());
     remove_abandoned();
@@ -43,6 +47,9 @@ fn run(args: &CompareArgs) -> Result<u8> {
     }
     if let Some(cost) = refit_launch::privileged::cost(&request.reach) {
         print::say(cost);
+    }
+    if let Some(asked) = &args.scan {
+        return scan::scan(args, asked, &request, &output);
     }
     let mut bar = Bar::new(args.quiet, &output);
     on_interruption(bar.notice());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use refit_crash::CrashReport;
-use refit_lab::{Comparison, Pool, Tuning};
+use refit_lab::{Comparison, Pool, Scan, ScanPoint, Tuning};
 use refit_report::{Compared, FORMATS, Kept, MARKDOWN, ResultFormat};
 use refit_run::series::{SERIES_SCHEMA, Series};
 use refit_run::{RunReport, printable};
@@ -130,6 +130,11 @@ impl Output {
         })
     }
 
+    /// Writes the comparisons of a scan.
+    pub fn write_scan(&self, scan: &Scan) -> Result<()> {
+        self.draw("scan", Some(scan), |_| None::<fn() -> String>)
+    }
+
     /// Whatever was asked for. `draw` draws `what` in a format, if it has that; `json`: it is stored as a whole too.
     fn draw<D: FnOnce() -> String>(
         &self,
@@ -198,6 +203,8 @@ pub enum Stored {
     Tuning(Box<Tuning>),
     /// `refit pool`
     Pool(Box<Pool>),
+    /// `refit compare --scan`
+    Scan(Box<Scan>),
 }
 
 /// The file is not one that refit wrote, or holds something else than was looked for.
@@ -247,6 +254,7 @@ pub fn parse(text: &str, shown: impl Display) -> Result<Stored> {
         Some("watch") => SERIES_SCHEMA,
         Some("tune") => refit_lab::TUNING_SCHEMA,
         Some("pool") => refit_lab::POOL_SCHEMA,
+        Some("scan") => refit_lab::SCAN_SCHEMA,
         other => bail!(Foreign(format!(
             "{shown} holds a `{}`, not a result\n  make one: refit compare --json FILE …, refit crash --json FILE … or refit watch --json FILE …",
             printable(other.unwrap_or("?"))
@@ -270,6 +278,17 @@ pub fn parse(text: &str, shown: impl Display) -> Result<Stored> {
         }
         Some("tune") => Stored::Tuning(parsed(text).with_context(damaged)?),
         Some("pool") => Stored::Pool(parsed(text).with_context(damaged)?),
+        Some("scan") => {
+            let mut scan: Box<Scan> = parsed(text).with_context(damaged)?;
+            let points = std::mem::take(&mut scan.points).into_iter();
+            scan.points = points
+                .map(|point| ScanPoint {
+                    comparison: point.comparison.restored(),
+                    ..point
+                })
+                .collect();
+            Stored::Scan(scan)
+        }
         _ => {
             let Compared { comparison, proof } = parsed(text).with_context(damaged)?;
             let comparison = comparison.restored();
@@ -294,7 +313,7 @@ mod fuzz {
     /// What `refit report`, `refit pool` and `refit plan --from` read.
     #[test]
     fn stored_results() {
-        let kinds = ["crash", "watch", "tune", "pool", "compare", "run"];
+        let kinds = ["crash", "watch", "tune", "pool", "compare", "scan", "run"];
         let heads = kinds.map(|kind| format!("{{\"schema\":1,\"kind\":\"{kind}\"}}"));
         refit_fuzz::Target::new(env!("CARGO_MANIFEST_DIR"), "stored_results")
             .seeds([include_str!("../../fuzz/comparison.json")])

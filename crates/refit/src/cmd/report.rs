@@ -58,6 +58,13 @@ fn redraw(args: &ReportArgs) -> Result<()> {
             Stored::Pool(pool) => {
                 print::result(&pool::terminal(&bounded(&*pool), &print::style()))?
             }
+            Stored::Scan(_) if args.output.any() => {
+                let option = args.output.other_than(&[]).unwrap_or_default();
+                bail!("{option}: a scan is drawn as text alone\n  leave out {option}");
+            }
+            Stored::Scan(scan) => {
+                print::result(&refit_report::scan(&bounded(&*scan), &print::style()))?;
+            }
             Stored::Tuning(record) if args.output.any() => {
                 output.write_tuning(&bounded(&*record), &directory(path))?;
             }

@@ -53,6 +53,7 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
     }
     let explains = matches!(&subject, Subject::Recipe(subject) if subject.explain_memory);
     Ok(Request {
+        together: 1,
         subject,
         unavailable: all.unavailable,
         candidates: all.variants,
@@ -80,7 +81,7 @@ pub fn options<A: Args>(
     also: &[&str],
 ) -> Result<Vec<String>> {
     let own = [
-        "with", "gate", "delta", "budget", "seed", "bare", "shell", "on", "load",
+        "with", "scan", "gate", "delta", "budget", "seed", "bare", "shell", "on", "load",
     ];
     Ok(typed_options::<A>(words, &[&own, also].concat())?)
 }

@@ -1,0 +1,191 @@
+//! A scan: what a candidate changes at each value of one setting.
+
+use refit_lab::{Comparison, Scan, ScanPoint};
+use refit_run::printable;
+
+use crate::fold::fold;
+use crate::format;
+use crate::paint::Style;
+use crate::row::{Row, rows};
+use crate::standing::{Standing, candidates, standing};
+use crate::table::{Column, lines};
+use crate::title::title;
+
+/// What a candidate comes to at a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Word {
+    Gains,
+    Loses,
+    Same,
+    WithinNoise,
+    Open,
+    Out,
+}
+
+impl Word {
+    fn of(standing: Standing) -> Word {
+        match standing {
+            Standing::Gains { .. } => Word::Gains,
+            Standing::Loses => Word::Loses,
+            Standing::Same => Word::Same,
+            Standing::WithinNoise => Word::WithinNoise,
+            Standing::Unconfirmed(_) | Standing::Open | Standing::Early => Word::Open,
+            Standing::Out => Word::Out,
+        }
+    }
+
+    /// In the order in which they are told.
+    const ALL: [Word; 6] = [
+        Word::Gains,
+        Word::Loses,
+        Word::Same,
+        Word::WithinNoise,
+        Word::Open,
+        Word::Out,
+    ];
+
+    fn text(self) -> &'static str {
+        match self {
+            Word::Gains => "gains",
+            Word::Loses => "loses",
+            Word::Same => "makes no difference",
+            Word::WithinNoise => "differs by no more than the noise",
+            Word::Open => "is not decided",
+            Word::Out => "is disqualified",
+        }
+    }
+}
+
+/// The answer, and a table of every candidate at every value; every line ends with a newline.
+#[must_use]
+pub fn terminal(scan: &Scan, style: &Style) -> String {
+    let mut out = fold(&answer(scan), style.width);
+    let Some(first) = scan.points.first() else {
+        return out.join("\n") + "\n";
+    };
+    out.extend(fold(&title(&first.comparison.experiment), style.width));
+    let all: Vec<(&ScanPoint, Row)> = scan
+        .points
+        .iter()
+        .flat_map(|point| {
+            candidates(&point.comparison)
+                .into_iter()
+                .map(move |row| (point, row))
+        })
+        .collect();
+    let of = |cell: fn(&(&ScanPoint, Row)) -> String| all.iter().map(cell);
+    let level = format::magnitude(1.0 - refit_stats::OVERALL_ALPHA);
+    let columns = [
+        Column::numbers(&scan.setting, of(|(point, _)| point.value.clone())),
+        Column::numbers("baseline", of(|(point, _)| baseline(&point.comparison))),
+        Column::words("variant", of(|(_, row)| row.name.clone())),
+        Column::numbers("vs baseline", of(|(_, row)| row.change.clone())),
+        Column::numbers(
+            &format!("{level} interval"),
+            of(|(_, row)| row.interval.clone()),
+        ),
+        Column::words("verdict", of(|(_, row)| row.verdict.clone())),
+        Column::numbers(
+            "round pairs",
+            of(|(point, _)| point.comparison.experiment.plan.pairs.to_string()),
+        ),
+        Column::words("class", of(|(_, row)| row.class.clone())),
+    ];
+    out.extend(lines(&columns.iter().collect::<Vec<_>>(), style.colour));
+    let together = format!(
+        "the intervals hold together at {level} for the {} values that were named",
+        scan.named
+    );
+    out.extend(fold(&together, style.width));
+    out.push(String::new());
+    out.join("\n")
+}
+
+/// The main metric of the baseline.
+fn baseline(comparison: &Comparison) -> String {
+    rows(comparison)
+        .first()
+        .map(|row| row.value.clone())
+        .unwrap_or_default()
+}
+
+/// What each candidate does, and whether that depends on the setting.
+fn answer(scan: &Scan) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for point in &scan.points {
+        for row in candidates(&point.comparison) {
+            if !names.contains(&row.name) {
+                names.push(row.name);
+            }
+        }
+    }
+    let told: Vec<(String, bool)> = names.iter().map(|name| told(scan, name)).collect();
+    let words: Vec<String> = told.iter().map(|(words, _)| words.clone()).collect();
+    let lead = match told.iter().any(|(_, differs)| *differs) {
+        true => format!("It depends on {}: ", scan.setting),
+        false => String::new(),
+    };
+    let missing = scan.named.saturating_sub(scan.points.len());
+    let missing = match missing {
+        0 => String::new(),
+        some => format!("; {some} of {} values were not measured", scan.named),
+    };
+    let load = scan
+        .points
+        .first()
+        .and_then(|point| other_load(scan, point));
+    let load = load.map(|load| format!("; measured at {load}"));
+    printable(&format!(
+        "{lead}{}{missing}{}",
+        words.join("; "),
+        load.unwrap_or_default()
+    ))
+}
+
+/// What else was asked of the service.
+fn other_load(scan: &Scan, point: &ScanPoint) -> Option<String> {
+    let load = &point.comparison.experiment.recipe.as_ref()?.load;
+    let others = load
+        .iter()
+        .filter(|one| scan.setting != format!("load.{}", one.name));
+    let words: Vec<String> = others.map(|one| one.words()).collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// What one candidate does at which values, and whether that differs: what is not decided differs from nothing.
+fn told(scan: &Scan, name: &str) -> (String, bool) {
+    let mut found: Vec<(Word, &str, String)> = Vec::new();
+    let mut class = String::new();
+    for point in &scan.points {
+        for row in candidates(&point.comparison) {
+            if row.name == name {
+                let word = Word::of(standing(&point.comparison, &row));
+                found.push((word, &point.value, row.change.clone()));
+                class = row.class;
+            }
+        }
+    }
+    let mut parts = Vec::new();
+    for word in Word::ALL {
+        let at = found.iter().filter(|(one, ..)| *one == word);
+        let at: Vec<String> = at
+            .map(|(_, value, change)| match word {
+                Word::Gains | Word::Loses => format!("{value} ({change})"),
+                _ => (*value).to_owned(),
+            })
+            .collect();
+        if !at.is_empty() {
+            parts.push(format!(
+                "{} at {}={}",
+                word.text(),
+                scan.setting,
+                at.join(", ")
+            ));
+        }
+    }
+    let decided = |word: &Word| !matches!(word, Word::Open | Word::Out);
+    let mut words = found.iter().map(|(word, ..)| *word).filter(decided);
+    let first = words.next();
+    let differs = words.any(|word| Some(word) != first);
+    (format!("`{name}` ({class}) {}", parts.join(", ")), differs)
+}
