@@ -93,7 +93,7 @@ macro_rules! test {
 }
 
 /// Tests that run at the same time: on two cores, since most of their time goes by waiting for servers and disks.
-const TOGETHER: usize = 3;
+const TOGETHER: usize = 4;
 
 /// How long the processes that a test started may run after the test's own end.
 const GRACE: Duration = Duration::from_secs(2);

@@ -2,6 +2,7 @@
 
 use refit_lab::{Comparison, Scan, ScanPoint};
 use refit_run::printable;
+use refit_stats::FEWEST_PAIRS;
 
 use crate::fold::fold;
 use crate::format;
@@ -97,8 +98,36 @@ pub fn terminal(scan: &Scan, style: &Style) -> String {
         scan.named
     );
     out.extend(fold(&together, style.width));
+    out.extend(
+        more_time(scan)
+            .iter()
+            .flat_map(|text| fold(text, style.width)),
+    );
     out.push(String::new());
     out.join("\n")
+}
+
+/// Where there were too few round pairs for an interval, with the budget of six of them at each value.
+fn more_time(scan: &Scan) -> Option<String> {
+    let plan = |point: &ScanPoint| point.comparison.experiment.plan.clone();
+    let few = scan
+        .points
+        .iter()
+        .filter(|point| plan(point).pairs < FEWEST_PAIRS);
+    let few: Vec<&ScanPoint> = few.collect();
+    let fewest = few.iter().map(|point| plan(point).pairs).min()?;
+    let values: Vec<&str> = few.iter().map(|point| &*point.value).collect();
+    let share = few
+        .iter()
+        .map(|point| plan(point).budget_s)
+        .fold(0.0, f64::max);
+    let times = 6_usize.div_ceil(fewest.max(1));
+    let minutes = (share * (times * scan.named) as f64 / 60.0).ceil();
+    Some(format!(
+        "too few round pairs for an interval at {}={}: repeat with --budget {minutes}m",
+        scan.setting,
+        values.join(", ")
+    ))
 }
 
 /// The main metric of the baseline.
