@@ -32,6 +32,7 @@ fn key_of(schema: &Value, name: &str) -> Option<String> {
         ("ConfEntry", "[conf.NAME.VALUE]"),
         ("OperationsRegex", "load.operations"),
         ("MetricEntry", "[load.metrics.NAME]"),
+        ("LoadKnob", "[load.knobs.NAME]"),
         ("ProgressEntry", "load.progress"),
         ("ReadyEntry", "service.ready"),
         ("Needs", "[needs] and [promise.needs]"),
