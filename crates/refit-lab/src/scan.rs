@@ -1,4 +1,4 @@
-//! The same comparison at several values of one setting.
+//! A scan: one comparison at each of several values of a setting.
 
 use serde::{Deserialize, Serialize};
 
@@ -38,14 +38,14 @@ pub struct Scan {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScanPoint {
-    /// Of the setting, under every variant.
+    /// The value of the setting, which every variant had.
     pub value: String,
     /// What was measured with it.
     pub comparison: Comparison,
 }
 
 impl Scan {
-    /// Of a setting, before the first value.
+    /// A scan of a setting in which nothing was measured yet; `named`: how many values were named.
     #[must_use]
     pub fn new(setting: &str, named: usize) -> Scan {
         Scan {

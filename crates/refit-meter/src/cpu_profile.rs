@@ -106,7 +106,7 @@ struct Events {
     leading: Vec<OwnedFd>,
     others: Vec<OwnedFd>,
     /// Each is mapped once, and in one process: for a second mapping Linux 6.18 takes pages from what the user may lock and
-    /// does not give them back (measured; kernel/events/core.c, `perf_mmap`). After some of them `io_uring_setup` answers
+    /// does not give them back (measured, not traced in the kernel). After some of them `io_uring_setup` answers
     /// ENOMEM to each of the user's programs, for as long as anything of this user is left, a segment of shared memory too.
     rings: Vec<Mapping>,
     kernel: bool,

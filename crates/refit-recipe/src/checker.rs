@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use refit_knobs::Variant;
+use refit_knobs::{Settings, Variant};
 use refit_run::printable;
 use regex_lite::Regex;
 
@@ -301,11 +301,9 @@ impl Checker<'_> {
     pub fn load_knobs(&self) -> Result<(), RecipeError> {
         for (name, knob) in &self.file.load.knobs {
             let key = format!("load.knobs.{name}");
-            let is_of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-            if !(name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_of_name))
-            {
-                let problem = "a name has lower-case letters, digits and _: commands find it as $REFIT_LOAD_NAME";
-                return Err(self.wrong(&key, problem));
+            let word = format!("load.{name}={}", knob.default);
+            if let Err(error) = Settings::parse([word.into()]) {
+                return Err(self.wrong(&key, error.to_string()));
             }
             if !knob.takes(&knob.default) {
                 let problem = match knob.choices.is_empty() {

@@ -50,7 +50,7 @@ impl Recipe {
         knobs.map(value).collect()
     }
 
-    /// The same for commands.
+    /// The values of the load as variables for the commands of the recipe.
     pub(crate) fn load_variables(&self) -> impl Iterator<Item = (String, String)> {
         let values = self.load_values().into_iter();
         values.map(|one| (format!("REFIT_LOAD_{}", one.name.to_uppercase()), one.value))

@@ -38,7 +38,7 @@ pub struct Recipe {
     pub work: Work,
     /// Where it tells how much of it is done.
     pub progress: Option<Progress>,
-    /// What is set about it.
+    /// What is set about the load by `load.NAME=VALUE`, by name.
     pub(crate) load: BTreeMap<String, String>,
     /// Of each command of the load.
     pub load_timeout: Duration,

@@ -143,7 +143,7 @@ pub struct UnavailableRecord {
 pub struct LoadValue {
     /// `sessions` of `load.sessions`.
     pub name: String,
-    /// Of every run, but of a variant that sets another one.
+    /// The value in every run, but for those of a variant that sets another one.
     pub value: String,
     /// What the number counts, in the singular.
     #[serde(default, skip_serializing_if = "Option::is_none")]

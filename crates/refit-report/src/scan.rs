@@ -9,7 +9,7 @@ use crate::format;
 use crate::paint::Style;
 use crate::row::{Row, rows};
 use crate::standing::{Standing, candidates, standing};
-use crate::table::{Column, lines};
+use crate::table::{Column, lines, width};
 use crate::title::title;
 
 /// What a candidate comes to at a value.
@@ -92,7 +92,14 @@ pub fn terminal(scan: &Scan, style: &Style) -> String {
         ),
         Column::words("class", of(|(_, row)| row.class.clone())),
     ];
-    out.extend(lines(&columns.iter().collect::<Vec<_>>(), style.colour));
+    let mut shown: Vec<&Column> = columns.iter().collect();
+    // Those that can be left out where a terminal is narrow; the answer has the class.
+    for title in ["class", "round pairs", "baseline"] {
+        if width(&shown) > style.width {
+            shown.retain(|column| column.title != title);
+        }
+    }
+    out.extend(lines(&shown, style.colour));
     let together = format!(
         "the intervals hold together at {level} for the {} values that were named",
         scan.named
@@ -181,7 +188,7 @@ fn other_load(scan: &Scan, point: &ScanPoint) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// What one candidate does at which values, and whether that differs: what is not decided differs from nothing.
+/// What one candidate does at which values, and whether that differs, as far as it is decided.
 fn told(scan: &Scan, name: &str) -> (String, bool) {
     let mut found: Vec<(Word, &str, String)> = Vec::new();
     let mut class = String::new();
@@ -189,7 +196,11 @@ fn told(scan: &Scan, name: &str) -> (String, bool) {
         for row in candidates(&point.comparison) {
             if row.name == name {
                 let word = Word::of(standing(&point.comparison, &row));
-                found.push((word, &point.value, row.change.clone()));
+                found.push((
+                    word,
+                    &point.value,
+                    format!("{} {}", row.change, row.interval),
+                ));
                 class = row.class;
             }
         }
@@ -212,9 +223,94 @@ fn told(scan: &Scan, name: &str) -> (String, bool) {
             ));
         }
     }
-    let decided = |word: &Word| !matches!(word, Word::Open | Word::Out);
+    let decided = |word: &Word| matches!(word, Word::Gains | Word::Loses | Word::Same);
     let mut words = found.iter().map(|(word, ..)| *word).filter(decided);
     let first = words.next();
     let differs = words.any(|word| Some(word) != first);
     (format!("`{name}` ({class}) {}", parts.join(", ")), differs)
+}
+
+#[cfg(test)]
+mod tests {
+    use refit_lab::Verdict;
+
+    use super::*;
+    use crate::sample;
+
+    /// Two values of a setting; at the second one `sync=off` has this verdict, and is faster by nearly nothing.
+    fn scan(verdict: Option<Verdict>) -> Scan {
+        let mut scan = Scan::new("env.N", 2);
+        let mut second = sample::experiment();
+        let effect = sample::effect_mut(&mut second, 1, "wall");
+        (effect.gain, effect.verdict) = (false, verdict);
+        if verdict == Some(Verdict::Faster) {
+            effect.change = -0.000_1;
+        }
+        for (value, comparison) in [("1", sample::experiment()), ("2", second)] {
+            scan.points.push(ScanPoint {
+                value: value.to_owned(),
+                comparison,
+            });
+        }
+        scan
+    }
+
+    #[test]
+    fn an_answer_depends_on_the_setting_only_where_both_are_decided() {
+        for (verdict, depends, at_two) in [
+            (Some(Verdict::Slower), true, ", loses at env.N=2 ("),
+            (
+                Some(Verdict::Same),
+                true,
+                ", makes no difference at env.N=2",
+            ),
+            // What is proven, and not more than the noise.
+            (
+                Some(Verdict::Faster),
+                false,
+                ", differs by no more than the noise at env.N=2",
+            ),
+            (
+                Some(Verdict::Inconclusive),
+                false,
+                ", is not decided at env.N=2",
+            ),
+            (None, false, ", is not decided at env.N=2"),
+        ] {
+            let text = answer(&scan(verdict));
+            assert_eq!(text.starts_with("It depends on env.N: "), depends, "{text}");
+            assert!(
+                text.contains("`sync=off` (loses-on-crash) gains at env.N=1 (−"),
+                "{text}"
+            );
+            assert!(text.contains(at_two), "{text}");
+            assert!(
+                text.contains("`malloc=jemalloc` (safe) makes no difference at env.N=1, 2"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_was_not_measured_is_told() {
+        let mut scan = scan(None);
+        scan.points.truncate(1);
+        let text = answer(&scan);
+        assert!(
+            text.ends_with("; 1 of 2 values were not measured"),
+            "{text}"
+        );
+        assert!(!text.contains("env.N=2"), "{text}");
+    }
+
+    #[test]
+    fn too_few_round_pairs_ask_for_a_longer_budget() {
+        let mut scan = scan(None);
+        assert_eq!(more_time(&scan), None);
+        let plan = &mut scan.points[1].comparison.experiment.plan;
+        (plan.pairs, plan.budget_s) = (2, 60.0);
+        // Three times as many pairs, at two values of a minute each.
+        let text = "too few round pairs for an interval at env.N=2: repeat with --budget 6m";
+        assert_eq!(more_time(&scan).as_deref(), Some(text));
+    }
 }

@@ -48,7 +48,7 @@ pub(crate) fn parse(word: &Word) -> Result<Asked, SettingError> {
     })
 }
 
-/// Of a variable of the environment, too: `REFIT_LOAD_SESSIONS`.
+/// Whether a recipe may use it: the name of a variable is made of it, as `REFIT_LOAD_SESSIONS`.
 fn is_name(name: &str) -> bool {
     let is_of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_of_name)
@@ -69,7 +69,7 @@ impl Behaviour for Asked {
         Some(&self.name)
     }
 
-    /// Another load is another question: what it changes is no gain of the service.
+    /// With another load the service does other work: a difference is not a gain.
     fn class(&self) -> Class {
         Class::ChangesBehaviour
     }

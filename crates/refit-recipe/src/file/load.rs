@@ -19,7 +19,7 @@ pub struct LoadKnob {
 }
 
 impl LoadKnob {
-    /// Whether it can have this value.
+    /// Whether the load can be set to this value.
     #[must_use]
     pub fn takes(&self, value: &str) -> bool {
         match &*self.choices {
