@@ -82,7 +82,29 @@ const HEAP: Library = Library {
         "shadow.c",
         "state.c",
     ],
-    shared: &["clock.c", "executable.c", "session_file.c", "symbol.c"],
+    shared: &[
+        "call_stack.c",
+        "clock.c",
+        "executable.c",
+        "session_file.c",
+        "symbol.c",
+    ],
+    of_architecture: &[],
+};
+
+const DURABILITY: Library = Library {
+    directory: "durability",
+    sources: &[
+        "descriptors.c",
+        "events.c",
+        "names.c",
+        "next_calls.c",
+        "opens.c",
+        "streams.c",
+        "syncs.c",
+        "writes.c",
+    ],
+    shared: &["call_stack.c", "clock.c", "symbol.c"],
     of_architecture: &[],
 };
 
@@ -105,6 +127,7 @@ fn compiler(files: impl IntoIterator<Item = PathBuf>) -> cc::Build {
         .files(files)
         .include("sync")
         .include("heap")
+        .include("durability")
         .include(architecture())
         .std("c11")
         .define("_GNU_SOURCE", None)
@@ -178,7 +201,7 @@ impl Library {
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let libraries = [SYNC, HEAP, HEAP_NEW];
+    let libraries = [SYNC, HEAP, HEAP_NEW, DURABILITY];
     let mut bytes = Vec::new();
     for library in &libraries {
         println!("cargo::rerun-if-changed={}", library.directory);

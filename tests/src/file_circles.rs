@@ -49,7 +49,7 @@ fn no_circle_of_c_files(_: &TestEnv) -> Outcome {
         path.with_extension("").to_string_lossy().into_owned()
     };
     let mut arrows = Arrows::new();
-    for part in ["sync", "heap", "heap_new", "spawn"] {
+    for part in ["sync", "heap", "heap_new", "durability", "spawn"] {
         for path in files(&preload.join(part), &["c", "h"]) {
             let from = unit(&path);
             for header in included(&read(&path)) {

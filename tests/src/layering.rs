@@ -30,9 +30,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["refit-knobs", "refit-packages", "refit-session"],
     ),
     ("refit-meter", &["refit-session"]),
+    ("refit-durability", &["refit-meter", "refit-session"]),
     (
         "refit-run",
         &[
+            "refit-durability",
             "refit-knobs",
             "refit-launch",
             "refit-meter",

@@ -39,12 +39,15 @@ fn library(env: &TestEnv) -> String {
         .to_owned()
 }
 
-/// Where the others lie, each with the directory of its source.
-fn libraries(env: &TestEnv) -> [(&'static str, String); 3] {
-    // Those that count the heap are placed by a run that does.
-    expect_code(&env.refit(&["run", "--heap", "--", "true"]), 0);
+/// Where all of them lie, each with the directory of its source.
+fn libraries(env: &TestEnv) -> [(&'static str, String); 4] {
+    // Those that count the heap, and that tells of files, are placed by a run that does.
+    expect_code(
+        &env.refit(&["run", "--heap", "--durability", "--", "true"]),
+        0,
+    );
     let sync = library(env);
-    let directories = ["sync", "heap", "heap_new"];
+    let directories = ["sync", "heap", "heap_new", "durability"];
     directories.map(|directory| {
         let name = format!("librefit-{}.so", directory.replace('_', "-"));
         (directory, sync.replace("librefit-sync.so", &name))
@@ -184,7 +187,7 @@ const IMPORTS: &[(&str, &str)] = &[
     ("__gmon_start__ weak", "the same"),
     ("_ITM_deregisterTMCloneTable weak", "the same"),
     ("_ITM_registerTMCloneTable weak", "the same"),
-    ("refit_heap_forget", "refit's own: of another of the three"),
+    ("refit_heap_forget", "refit's own: of another of them"),
     ("refit_heap_is_of_allocator", "the same"),
     ("refit_heap_note", "the same"),
     ("refit_sync_has_own_seccomp weak", "the same"),

@@ -102,6 +102,7 @@ mod disk;
 mod doctor_process;
 mod doctor_process_access;
 mod documents;
+mod durability;
 mod endurance;
 mod export_kubernetes;
 mod export_oci;
@@ -337,6 +338,7 @@ const TABLE: &[&[Test]] = &[
     doctor_process::TESTS,
     doctor_process_access::TESTS,
     documents::TESTS,
+    durability::TESTS,
     endurance::TESTS,
     export_workload::TESTS,
     export_kubernetes::TESTS,

@@ -11,6 +11,9 @@ pub enum LaunchError {
     /// The heap cannot be counted by a filter.
     #[error("--heap needs the preloaded library\n  leave --backend=seccomp out")]
     HeapWithoutPreload,
+    /// A filter does not see what is done to files.
+    #[error("--durability needs the preloaded library\n  leave --backend=seccomp out")]
+    DurabilityWithoutPreload,
     /// A disk whose flushes fail where only a latency makes sense.
     #[error("disk=fail: faults cannot be recorded; take a latency, as disk=4ms")]
     FaultyDisk,

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use refit_session::file_events::Acknowledges;
+
 use crate::filter::Filter;
 use crate::seccomp::Reach;
 
@@ -26,6 +28,8 @@ pub struct Options {
     pub of_recipe: bool,
     /// Processes count what malloc gives out.
     pub heap: bool,
+    /// Processes tell what they do to files, and which calls of theirs acknowledge something.
+    pub durability: Option<Acknowledges>,
     /// Seed of the emulated disk's draws.
     pub seed: u64,
     /// By what the program's calls are reached.
@@ -46,6 +50,7 @@ impl Default for Options {
             trace: false,
             of_recipe: false,
             heap: false,
+            durability: None,
             seed: 0,
             reach: Reach::default(),
             ground: None,

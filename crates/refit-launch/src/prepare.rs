@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use refit_knobs::{Assignment, Launch, Preload, SwitchRule};
+use refit_session::file_events::FileRing;
 use refit_session::{
-    EventRing, HEAP, HEAP_NEW, Knob, LIBRARIES, Library, POLICY_ANSWERED, POLICY_COUNT,
+    DURABILITY, EventRing, HEAP, HEAP_NEW, Knob, Library, POLICY_ANSWERED, POLICY_COUNT,
     POLICY_DENY_RINGS, POLICY_FOLLOW, POLICY_TRACE, Policy, SYNC, Session, SessionError,
 };
 
@@ -40,6 +41,8 @@ pub struct Prepared {
     pub event_ring: Option<EventRing>,
     /// What each rule of the policy is for, as a setting's scope is written.
     pub scopes: Vec<Option<String>>,
+    /// What processes do to files, where they tell it.
+    pub file_ring: Option<FileRing>,
     /// refit's library is among what reaches the program.
     pub preloads: bool,
     /// The heap library is among it, too.
@@ -118,6 +121,13 @@ pub fn prepare(
             return Err(error.into());
         }
     };
+    let file_ring = match file_ring(&session, options) {
+        Ok(ring) => ring,
+        Err(error) => {
+            session.remove();
+            return Err(error);
+        }
+    };
     // Where there is no listener in the end, the program must not ask.
     let page = Amendment {
         file: file.into(),
@@ -143,6 +153,7 @@ pub fn prepare(
         session,
         target,
         event_ring,
+        file_ring,
         scopes,
         preloads: libraries.with_own,
         heap: options.heap && !options.bare,
@@ -220,6 +231,15 @@ fn write_policy(session: &Session, policy: &mut Policy) -> Result<File, SessionE
     session.write_policy(policy)
 }
 
+/// The ring of events about files, where they are wanted.
+fn file_ring(session: &Session, options: &Options) -> Result<Option<FileRing>, LaunchError> {
+    let create = |acknowledges| {
+        let ring = FileRing::create(&session.path, acknowledges);
+        ring.map_err(|cause| LaunchError::SharedMemory { cause })
+    };
+    options.durability.map(create).transpose()
+}
+
 /// What is preloaded.
 struct Libraries {
     /// refit's own.
@@ -237,10 +257,16 @@ impl Libraries {
         if options.heap && !with_own {
             return Err(LaunchError::HeapWithoutPreload);
         }
-        let placed: &[Library] = if options.heap { &LIBRARIES } else { &[SYNC] };
-        let directory = library::place_libraries(placed)?;
+        if options.durability.is_some() && !with_own {
+            return Err(LaunchError::DurabilityWithoutPreload);
+        }
+        // What tells of files sees each call first, and the sync library makes it.
+        let durability = options.durability.map(|_| DURABILITY);
         let heap = options.heap.then_some(HEAP);
-        let own = [SYNC].into_iter().chain(heap);
+        let own: Vec<Library> = durability.into_iter().chain([SYNC]).chain(heap).collect();
+        let of_operators = options.heap.then_some(HEAP_NEW);
+        let placed: Vec<Library> = own.iter().copied().chain(of_operators).collect();
+        let directory = library::place_libraries(&placed)?;
         let mut further = Vec::new();
         for preload in launch.preloads() {
             match preload {
@@ -257,7 +283,10 @@ impl Libraries {
             further.insert(0, directory.join(HEAP_NEW.name));
         }
         let libraries = Libraries {
-            own: own.map(|library| directory.join(library.name)).collect(),
+            own: own
+                .iter()
+                .map(|library| directory.join(library.name))
+                .collect(),
             with_own,
             further,
         };

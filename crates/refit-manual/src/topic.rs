@@ -109,6 +109,11 @@ pub static TOPICS: &[Topic] = &[
         "simulated power cuts: the disk, the states, checks of your own",
         "crash-lab.md"
     ),
+    page!(
+        "durability",
+        "writes, renames and removals that no sync covers",
+        "durability.md"
+    ),
     page!("metrics", "metrics for Prometheus", "metrics.md"),
     page!(
         "pooling",

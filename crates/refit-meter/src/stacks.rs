@@ -201,6 +201,8 @@ pub struct Objects {
 }
 
 impl Objects {
+    /// None are known yet.
+    #[expect(clippy::new_without_default, reason = "it holds caches of files")]
     pub fn new() -> Objects {
         Objects {
             known: Vec::new(),
@@ -302,6 +304,7 @@ pub struct ProcessCode {
 
 impl ProcessCode {
     /// Without any.
+    #[expect(clippy::new_without_default, reason = "as Objects::new")]
     pub fn new() -> ProcessCode {
         ProcessCode {
             objects: Vec::new(),

@@ -1,8 +1,7 @@
 #include "samples.h"
 
-#include <sys/uio.h>
-
 #include "address_space.h"
+#include "call_stack.h"
 #include "file_pages.h"
 #include "object_list.h"
 #include "own_memory.h"
@@ -142,17 +141,6 @@ static void spread(size_t i)
 	}
 }
 
-/* By the kernel: it stops where the memory ends, and raises no signal. */
-static uint64_t copy_stack(void *to, uint64_t from, size_t size)
-{
-	struct iovec local = {to, size};
-	struct iovec remote = {(void *)(uintptr_t)from, size};
-	long pid = prim_syscall(SYS_getpid, 0, 0, 0, 0);
-	long copied = prim_syscall6(SYS_process_vm_readv, pid, (long)&local, 1,
-				    (long)&remote, 1, 0);
-	return copied > 0 ? (uint64_t)copied : 0;
-}
-
 static void list_objects(void)
 {
 	size_t number = __atomic_add_fetch(&taken, 1, __ATOMIC_RELAXED);
@@ -182,8 +170,8 @@ static __attribute__((noinline)) int keep(const void *block,
 	sample->instruction = here.instruction;
 	sample->stack_pointer = here.stack;
 	sample->frame_pointer = here.frame;
-	sample->stack_bytes =
-		copy_stack(sample->stack, here.stack, sizeof sample->stack);
+	sample->stack_bytes = refit_copy_stack(sample->stack, here.stack,
+					       sizeof sample->stack);
 	__atomic_store_n(&sample->is_complete, 1, __ATOMIC_RELEASE);
 	spread(i);
 	list_objects();

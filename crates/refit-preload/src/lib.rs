@@ -1,5 +1,5 @@
 //! The libraries that go beneath a program, the spawner of measured runs, and what
-//! starts a service with settings that no variable carries, as bytes. The C sources lie in `sync/`, `heap/`, `heap_new/` and `spawn/`.
+//! starts a service with settings that no variable carries, as bytes. The C sources lie in `sync/`, `heap/`, `heap_new/`, `durability/` and `spawn/`.
 
 /// A shared object for x86-64 glibc and musl.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +29,14 @@ pub static HEAP_NEW: Library = Library {
     bytes: include_bytes!(concat!(env!("OUT_DIR"), "/librefit-heap-new.so")),
 };
 
+/// Tells what is done to files, and which syncs cover it.
+pub static DURABILITY: Library = Library {
+    name: "librefit-durability.so",
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/librefit-durability.so")),
+};
+
 /// The libraries that are placed where programs can load them.
-pub static LIBRARIES: [Library; 3] = [SYNC, HEAP, HEAP_NEW];
+pub static LIBRARIES: [Library; 4] = [SYNC, HEAP, HEAP_NEW, DURABILITY];
 
 /// A hash of the libraries in 16 hexadecimal digits: names the directory that they
 /// are placed in, so that two versions of refit never share one.

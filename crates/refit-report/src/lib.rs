@@ -14,6 +14,7 @@ mod cpu_profile;
 pub mod crash;
 pub mod demo;
 pub mod doctor;
+mod durability;
 mod explanation;
 mod fold;
 mod format;
@@ -59,6 +60,7 @@ pub mod watch;
 mod sample;
 
 pub use crate::cpu_profile::{cpu_lines, cpu_profile};
+pub use crate::durability::sarif;
 pub use crate::explanation::explanation;
 pub use crate::format::shell_word;
 pub use crate::formats::{FORMATS, MARKDOWN, ResultFormat};

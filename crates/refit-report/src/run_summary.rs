@@ -69,6 +69,7 @@ fn lines(report: &RunReport) -> Vec<String> {
         time::worth_trying(report, &mut lines);
     }
     crate::cpu_profile::lines(report, &mut lines);
+    crate::durability::lines(report, &mut lines);
     report
         .run
         .heap
@@ -404,6 +405,7 @@ mod tests {
                 .collect(),
             repetition: Repetition::default(),
             heap_paths: Vec::new(),
+            durability: None,
             cpu: None,
             run: Run {
                 metrics: Metrics {

@@ -161,6 +161,7 @@ mod tests {
             settings: Vec::new(),
             repetition: Repetition::default(),
             heap_paths: Vec::new(),
+            durability: None,
             cpu: None,
             run,
         }

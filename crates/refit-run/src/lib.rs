@@ -9,6 +9,7 @@
 mod advice;
 mod coverage;
 mod cpu_sampling;
+mod durability_check;
 mod escape;
 pub mod fingerprint;
 mod identity;
@@ -36,6 +37,7 @@ mod watch;
 
 pub use advice::{Advice, Proposal, Reason, advice};
 pub use coverage::{Coverage, FilterReport, OtherDefinitions, Reached, Unknown};
+pub use durability_check::DurabilityCheck;
 pub use escape::{Escape, counted_fsyncs, escaped};
 pub use identity::{IdentityTerm, MemoryIdentity};
 pub use in_effect::{InEffect, OPEN_SYNC};
@@ -57,6 +59,9 @@ pub use refit_knobs::{AllocatorKind, Explanation};
 // Whoever makes runs gets all that they are made of from here: how a program is
 // launched, and what is read of it.
 pub use cpu_sampling::CpuSampling;
+pub use refit_durability::{
+    Ack, AcknowledgedBy, Circumstance, DurabilityReport, Finding, Ignored, Kept, Level, Rule,
+};
 pub use refit_launch::{
     End, Ended, LaunchError, Options, Prepared, Running, StartError, Usage, allocator,
     allocator_options, answer_within, arch, count_interruptions, disk, doze, fork, interrupt,

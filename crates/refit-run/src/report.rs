@@ -1,5 +1,6 @@
 //! What is known of a run when it has ended: one record, printed or as JSON.
 
+use refit_durability::DurabilityReport;
 use refit_knobs::{AllocatorKind, Class, Disk, Launch, Setting, Settings};
 use refit_meter::{CpuProfile, HeapPaths};
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,9 @@ pub struct RunReport {
     /// Where the program was on the processors (`--cpu`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CpuProfile>,
+    /// What no sync covers (`--durability`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durability: Option<DurabilityReport>,
     /// The run itself.
     #[serde(flatten)]
     pub run: Run,

@@ -2,7 +2,7 @@
 //! with its policy page and image files ([`Session`], [`Policy`], [`Image`]), the
 //! ring of traced calls ([`EventRing`], [`Trace`]), and what the guardian counts.
 //!
-//! The C side is `sync/session.h` and `heap/heap_page.h` of refit-preload.
+//! The C side is `sync/session.h`, `heap/heap_page.h` and `durability/file_event.h` of refit-preload.
 
 mod abandoned;
 mod calls;
@@ -10,6 +10,7 @@ mod collected;
 mod collector;
 mod directory;
 mod event;
+pub mod file_events;
 #[cfg(test)]
 mod fuzz;
 mod grouped;
@@ -58,7 +59,7 @@ pub use printable::printable;
 pub use regular_file::open_regular;
 // The library and the page are of one version: who places the one writes the other.
 pub use refit_preload::{
-    HEAP, HEAP_NEW, LAUNCHER, LIBRARIES, LIBRARY_HASH, Library, SPAWNER, SYNC,
+    DURABILITY, HEAP, HEAP_NEW, LAUNCHER, LIBRARIES, LIBRARY_HASH, Library, SPAWNER, SYNC,
 };
 pub use sys::event_ring::EventRing;
 pub use trace::Trace;

@@ -52,6 +52,7 @@ pub use watch::WatchArgs;
 const SETTINGS: &str = "Settings";
 const REACH: &str = "How the program is reached";
 const OUTPUT: &str = "Output";
+const DURABILITY: &str = "Durability check";
 
 /// Find what makes a program slow (disk syncs, allocator, settings), measure a fix, and say what it risks
 ///

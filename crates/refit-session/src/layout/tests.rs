@@ -1,5 +1,5 @@
 //! The headers and their mirrors compared: every number, offset, size and text of
-//! `sync/session.h` and `heap/heap_page.h`, as a compiler has them, with those of this
+//! `sync/session.h`, `heap/heap_page.h` and `durability/file_event.h`, as a compiler has them, with those of this
 //! crate.
 
 use std::collections::BTreeMap;
@@ -9,6 +9,8 @@ use std::path::Path;
 use std::process::Command;
 
 use super::*;
+use crate::file_events::OPERATIONS;
+use crate::file_events::layout as file;
 use crate::heap::layout as heap;
 use crate::image::*;
 use crate::page::*;
@@ -20,7 +22,12 @@ use crate::sys::lease::no_other_starts;
 type Table = BTreeMap<String, String>;
 
 fn header() -> String {
-    let headers = ["sync/session.h", "heap/heap_page.h"].map(|name| {
+    let headers = [
+        "sync/session.h",
+        "heap/heap_page.h",
+        "durability/file_event.h",
+    ]
+    .map(|name| {
         let libraries = Path::new(env!("CARGO_MANIFEST_DIR")).join("../refit-preload");
         fs::read_to_string(libraries.join(name)).unwrap()
     });
@@ -105,6 +112,18 @@ fn mirror() -> Table {
             magic flags lost forked ended executable malloc_object shadow
         }
     }
+    structs! { table:
+        "refit_file" file::CFile { device inode size changed_ns links mode }
+        "refit_directory_id" file::CDirectoryId { device inode }
+        "refit_file_event" file::CFileEvent {
+            turn own_turn began image pid parent operation flags result descriptor open_flags pad
+            file other directory old_directory at length instruction stack_pointer frame_pointer
+            stack_bytes path old_path stack
+        }
+        "refit_file_events" file::CFileEvents {
+            magic events read syncs lost images is_given_up acknowledges acknowledged pad ring
+        }
+    }
     let fails = |when| written(Some(Disk::Fail { error: 5, when })).1;
     let numbers = [
         ("REFIT_MAGIC", MAGIC),
@@ -187,6 +206,23 @@ fn mirror() -> Table {
         ("REFIT_HEAP_NEW_UNSEEN", heap::NEW_UNSEEN.into()),
         ("REFIT_HEAP_NO_TABLE", heap::NO_TABLE.into()),
         ("REFIT_HEAP_GAVE_UP", heap::GAVE_UP.into()),
+        ("REFIT_FILE_EVENTS_MAGIC", file::MAGIC),
+        ("REFIT_FILE_EVENTS", file::EVENTS as u64),
+        ("REFIT_FILE_EVENT_PATH", file::PATH as u64),
+        ("REFIT_FILE_EVENT_STACK", file::STACK as u64),
+        ("REFIT_FILE_IN_STREAM", file::IN_STREAM.into()),
+        ("REFIT_FILE_DURABLE", file::DURABLE.into()),
+        ("REFIT_FILE_ASYNC", file::ASYNC.into()),
+        ("REFIT_FILE_EXCHANGED", file::EXCHANGED.into()),
+        ("REFIT_FILE_OPERATIONS", OPERATIONS.len() as u64),
+        (
+            "REFIT_ACKNOWLEDGES_DESCRIPTOR",
+            file::ACKNOWLEDGES_DESCRIPTOR.into(),
+        ),
+        (
+            "REFIT_ACKNOWLEDGES_SOCKET",
+            file::ACKNOWLEDGES_SOCKET.into(),
+        ),
         ("REFIT_PURGE_UNMADE", 0),
         ("REFIT_PURGE_READY", heap::PURGE_READY.into()),
         ("REFIT_PURGE_DONE", heap::PURGE_DONE.into()),
@@ -199,6 +235,10 @@ fn mirror() -> Table {
     let numbers = numbers.map(|(name, number)| (name.to_owned(), number.to_string()));
     let answers = ANSWERS.iter().enumerate().map(|(at, answer)| {
         let name = format!("REFIT_ANSWER_{}", answer.to_uppercase());
+        (name, at.to_string())
+    });
+    let operations = OPERATIONS.iter().enumerate().map(|(at, (name, _))| {
+        let name = format!("REFIT_FILE_{name}");
         (name, at.to_string())
     });
     let texts = [("call", &CALLS[..]), ("reason", &REASONS[..])];
@@ -216,6 +256,7 @@ fn mirror() -> Table {
         numbers
             .into_iter()
             .chain(answers)
+            .chain(operations)
             .chain(texts)
             .chain(others),
     );

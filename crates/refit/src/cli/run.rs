@@ -8,9 +8,10 @@ use clap_complete::engine::ArgValueCompleter;
 use refit_knobs::Knob;
 use refit_launch::filter::Rings;
 use refit_launch::seccomp::{Backend, Reach};
+use refit_run::{Ack, Rule};
 
 use super::complete;
-use super::{OUTPUT, REACH, SETTINGS, seed};
+use super::{DURABILITY, OUTPUT, REACH, SETTINGS, seed};
 
 /// What can be set beneath a command, each with what it is.
 fn settings() -> String {
@@ -36,7 +37,7 @@ pub struct RunArgs {
     /// Print what the settings swap, cover and risk, and start nothing
     #[arg(
         long,
-        conflicts_with_all = ["quiet", "json", "html", "heap", "purge", "heap_stacks", "cpu", "cpu_stacks", "trace_sync", "input"],
+        conflicts_with_all = ["quiet", "json", "html", "heap", "purge", "heap_stacks", "cpu", "cpu_stacks", "trace_sync", "durability", "input"],
         help_heading = OUTPUT
     )]
     pub explain: bool,
@@ -77,6 +78,32 @@ pub struct RunArgs {
     /// it ends with .json, else folded text
     #[arg(long, value_name = "FILE", requires = "cpu", help_heading = OUTPUT)]
     pub cpu_stacks: Option<PathBuf>,
+
+    /// Tell what no sync covers: files that are renamed, acknowledged, truncated or removed
+    /// before what they stand for is durable, with file and line (docs/durability.md)
+    #[arg(long, help_heading = DURABILITY)]
+    pub durability: bool,
+
+    /// What acknowledges: fd:N (a write to descriptor N of the command) or socket; the end
+    /// of the command with 0 does in any case
+    #[arg(long, value_name = "SOURCE", requires = "durability", help_heading = DURABILITY)]
+    pub ack: Vec<Ack>,
+
+    /// Exit with 1 if one of these RULES is broken and the command ended with 0
+    #[arg(long, value_name = "RULE,...", value_delimiter = ',', value_parser = Rule::named, requires = "durability", help_heading = DURABILITY)]
+    pub fail_on: Vec<Rule>,
+
+    /// Leave out what is found in FILE, the --json of an earlier run
+    #[arg(long, value_name = "FILE", requires = "durability", help_heading = DURABILITY)]
+    pub known: Option<PathBuf>,
+
+    /// Leave out a path, a tree (DIR/), or names with an end (*.tmp)
+    #[arg(long, value_name = "PATH", requires = "durability", help_heading = DURABILITY)]
+    pub ignore: Vec<String>,
+
+    /// Write the findings to FILE as SARIF, for code-scanning pages
+    #[arg(long, value_name = "FILE", requires = "durability", help_heading = DURABILITY)]
+    pub sarif: Option<PathBuf>,
 
     /// Write each sync call to FILE as it is made, one JSON line each
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use refit_knobs::Settings;
-use refit_launch::{Ended, Options, StartError, answer_within, end_as, prepare, privileged};
+use refit_launch::{End, Ended, Options, StartError, answer_within, end_as, prepare, privileged};
 use refit_run::{
-    Before, HeapPaths, InEffect, RunReport, SCHEMA, SettingReport, TraceFile, Watch, explain,
-    grouped,
+    Ack, Before, DurabilityCheck, DurabilityReport, HeapPaths, Ignored, InEffect, Rule, RunReport,
+    SCHEMA, SettingReport, TraceFile, Watch, explain, grouped,
 };
 use refit_session::{Session, remove_abandoned};
 
@@ -38,6 +38,9 @@ struct Plan {
     trace: Option<File>,
     heap_stacks: Option<ResultFile>,
     cpu_stacks: Option<ResultFile>,
+    sarif: Option<ResultFile>,
+    /// What was found before.
+    known: Option<DurabilityReport>,
 }
 
 impl Plan {
@@ -101,12 +104,18 @@ fn plan(args: RunArgs) -> Result<Option<Plan>> {
         ("--trace-sync", &args.trace_sync),
         ("--heap-stacks", &args.heap_stacks),
         ("--cpu-stacks", &args.cpu_stacks),
+        ("--sarif", &args.sarif),
     ])?;
+    if args.durability {
+        refuse_swapped_syncs(&settings)?;
+    }
+    let known = args.known.as_deref().map(known_findings).transpose()?;
     let json = args.json.as_deref().map(ResultFile::create).transpose();
     let html = args.html.as_deref().map(ResultFile::create).transpose();
     let trace = args.trace_sync.as_deref().map(stream).transpose();
     let create = |path: &Option<PathBuf>| path.as_deref().map(ResultFile::create).transpose();
     let (heap_stacks, cpu_stacks) = (create(&args.heap_stacks), create(&args.cpu_stacks));
+    let sarif = create(&args.sarif);
     Ok(Some(Plan {
         args,
         settings,
@@ -115,7 +124,36 @@ fn plan(args: RunArgs) -> Result<Option<Plan>> {
         trace: trace.context("--trace-sync")?,
         heap_stacks: heap_stacks.context("--heap-stacks")?,
         cpu_stacks: cpu_stacks.context("--cpu-stacks")?,
+        sarif: sarif.context("--sarif")?,
+        known,
     }))
+}
+
+/// A sync that is not made covers nothing: what would be found is what was asked for.
+fn refuse_swapped_syncs(settings: &Settings) -> Result<()> {
+    let swaps = settings
+        .0
+        .iter()
+        .find(|setting| setting.knob().name == "sync");
+    match swaps {
+        Some(setting) => bail!(
+            "--durability looks at the syncs that a program makes, and {setting} takes them away\n  leave {setting} out"
+        ),
+        None => Ok(()),
+    }
+}
+
+/// What an earlier run has found.
+fn known_findings(path: &Path) -> Result<DurabilityReport> {
+    let context = || format!("--known {}", path.display());
+    let text = std::fs::read(path).with_context(context)?;
+    let report: RunReport = serde_json::from_slice(&text)
+        .context("it is not the --json of a run")
+        .with_context(context)?;
+    let durability = report.durability;
+    durability
+        .context("the run that it is of had no --durability")
+        .with_context(context)
 }
 
 /// Makes the file the standard input of refit, and so of the program.
@@ -126,15 +164,23 @@ fn read_from(path: &Path) -> Result<()> {
 
 fn start(mut plan: Plan) -> Result<ExitCode> {
     remove_abandoned();
-    let results = [&plan.json, &plan.html, &plan.heap_stacks, &plan.cpu_stacks];
+    let results = [
+        &plan.json,
+        &plan.html,
+        &plan.heap_stacks,
+        &plan.cpu_stacks,
+        &plan.sarif,
+    ];
     let has_file = plan.trace.is_some() || results.iter().any(|file| file.is_some());
-    let count = !plan.args.quiet || has_file;
+    let count = !plan.args.quiet || has_file || plan.args.durability;
+    let acknowledges = Ack::told(&plan.args.ack).map_err(|why| anyhow!("--ack: {why}"))?;
     let options = Options {
         count,
         follow_env: !plan.args.no_follow_env,
         allocator_dir: plan.args.allocator_dir.clone(),
         trace: plan.trace.is_some(),
         heap: plan.args.heap,
+        durability: plan.args.durability.then_some(acknowledges),
         reach: plan.args.reach.reach(),
         seed: plan.args.seed.unwrap_or_else(crate::cli::new_seed),
         ..Options::default()
@@ -142,7 +188,7 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
     if let Some(cost) = privileged::cost(&options.reach) {
         say(cost);
     }
-    let prepared = prepare(&plan.settings.launch(), &options, &plan.args.command)?;
+    let mut prepared = prepare(&plan.settings.launch(), &options, &plan.args.command)?;
     if !count {
         let error = prepared.replace();
         return Ok(not_started(&plan, prepared.session, &error));
@@ -162,6 +208,19 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
             }
         };
     }
+    let check = match prepared.file_ring.take() {
+        None => None,
+        Some(ring) => {
+            let ignored = Ignored::new(plan.args.ignore.clone());
+            match DurabilityCheck::begin(ring, ignored) {
+                Ok(check) => Some(check),
+                Err(why) => {
+                    prepared.session.remove();
+                    bail!("--durability: nobody follows the program: {why}");
+                }
+            }
+        }
+    };
     let event_ring = prepared.event_ring.as_ref();
     let mut trace = plan
         .trace
@@ -187,7 +246,7 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
             if let (Some(trace), Some(path)) = (trace, &plan.args.trace_sync) {
                 finish_trace(trace, path);
             }
-            finish(plan, prepared.session, watch, &ended, before)
+            finish(plan, prepared.session, watch, check, &ended, before)
         }
         Err(error) => {
             watch.close_in_background();
@@ -242,7 +301,16 @@ fn heap_paths(watch: &Watch) -> Vec<HeapPaths> {
 }
 
 /// The program has ended: refit reports, and ends in the same way.
-fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended, before: Before) -> ! {
+fn finish(
+    mut plan: Plan,
+    session: Session,
+    mut watch: Watch,
+    check: Option<DurabilityCheck>,
+    ended: &Ended,
+    before: Before,
+) -> ! {
+    let is_success = matches!(ended.end, End::Exited(0));
+    let durability = check.map(|check| durability(check, is_success, plan.known.take()));
     let run = watch.finish(ended, &session);
     let heap_paths = heap_paths(&watch);
     let cpu = match watch.cpu_profile() {
@@ -275,8 +343,16 @@ fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended, before:
         repetition: before.compare(&run),
         heap_paths,
         cpu,
+        durability: durability.as_ref().and_then(|known| known.clone().ok()),
         run,
     };
+    if let (Some(file), Some(found)) = (plan.sarif.take(), &report.durability) {
+        let directory = std::env::current_dir().unwrap_or_default();
+        let text = refit_report::sarif(found, &report.refit, &directory);
+        if let Err(error) = file.write(text.as_bytes()) {
+            say(format_args!("--sarif: {error:#}"));
+        }
+    }
     if let Some(file) = plan.json
         && let Err(error) = write_json(file, &report)
     {
@@ -311,7 +387,39 @@ fn finish(plan: Plan, session: Session, mut watch: Watch, ended: &Ended, before:
             print::width_of_messages(),
         ));
     }
+    if is_success && gate(&plan.args.fail_on, durability) {
+        end_as(End::Exited(1));
+    }
     end_as(ended.end)
+}
+
+/// What no sync covered, as far as that can be told.
+fn durability(
+    check: DurabilityCheck,
+    is_success: bool,
+    known: Option<DurabilityReport>,
+) -> Result<DurabilityReport, String> {
+    let mut found = check.finish(is_success)?;
+    if let Some(known) = known {
+        found.mark_known(&known);
+    }
+    Ok(found)
+}
+
+/// Whether a rule is broken that the run is to fail on; where that is not known, it may be.
+fn gate(fail_on: &[Rule], found: Option<Result<DurabilityReport, String>>) -> bool {
+    match found {
+        None => false,
+        Some(Ok(found)) => found
+            .new_findings()
+            .any(|finding| fail_on.contains(&finding.rule)),
+        Some(Err(why)) => {
+            say(format_args!(
+                "--durability: what was found cannot be read: {why}"
+            ));
+            !fail_on.is_empty()
+        }
+    }
 }
 
 fn write_json(file: ResultFile, report: &RunReport) -> Result<()> {

@@ -1,0 +1,156 @@
+//! What the check answers.
+
+use refit_meter::Frame;
+use serde::{Deserialize, Serialize};
+
+use crate::rule::{Kept, Rule};
+
+/// How much a finding weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// What was durable can be lost or damaged.
+    Error,
+    /// What was acknowledged can be lost.
+    Warning,
+    /// True, and harmless to many programs: what a command leaves when it ends.
+    Note,
+}
+
+impl Level {
+    /// As it is printed, and as SARIF has it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Error => "error",
+            Level::Warning => "warning",
+            Level::Note => "note",
+        }
+    }
+}
+
+/// What exactly was seen.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Circumstance {
+    /// Renamed from this path, with data that was not synced.
+    RenamedFrom(String),
+    /// A name was made, moved or removed (this word), and its directory was not synced.
+    Name(String),
+    /// The same, and the file itself was synced after it.
+    NameOfSynced(String),
+    /// Another directory (this one) was synced instead.
+    OtherDirectorySynced(String),
+    /// Data was written, and not synced.
+    Written,
+    /// A file with this many durable bytes was truncated.
+    Truncated(u64),
+    /// A file was removed, and this path, which replaces it, was not durable.
+    ReplacedBy(String),
+    /// This path was written later, and synced.
+    SyncedLater(String),
+    /// A sync failed with this error.
+    Failed(String),
+    /// A sync failed with this error, was repeated without a write, and succeeded.
+    Retried(String),
+    /// sync_file_range, msync with MS_ASYNC, ...: the call that covered nothing.
+    NotCoveredBy(String),
+}
+
+/// What an acknowledgement was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AcknowledgedBy {
+    /// A write that `--ack` names.
+    Write,
+    /// The command ended with 0.
+    Exit,
+}
+
+/// A place in a program that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Finding {
+    /// Which one.
+    pub rule: Rule,
+    /// How much it weighs.
+    pub level: Level,
+    /// What was seen.
+    pub circumstance: Circumstance,
+    /// By what it was acknowledged, where the rule is about that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledged: Option<AcknowledgedBy>,
+    /// The first path of which this was seen.
+    pub path: String,
+    /// Type of its file system; absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_system: Option<String>,
+    /// Path of the executable.
+    pub executable: String,
+    /// How often it was seen.
+    pub count: u64,
+    /// Of how many paths.
+    pub paths: u64,
+    /// What file systems keep of it.
+    pub kept: Kept,
+    /// Where the call was made, the outermost function first; empty where the stack is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at: Vec<Frame>,
+    /// Where the data was written; empty where no write was seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub written_at: Vec<Frame>,
+    /// The same as long as rule, functions and executable are the same: what `--known` compares.
+    pub fingerprint: String,
+    /// It is in the file of `--known`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_known: bool,
+}
+
+/// What is known of the durability of one run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DurabilityReport {
+    /// The heaviest first.
+    pub findings: Vec<Finding>,
+    /// Events that were judged: opens, first writes after a sync, syncs, renames, removals.
+    pub events: u64,
+    /// Events that could not be read: something may have been overlooked.
+    pub lost: u64,
+    /// Programs whose events were seen.
+    pub programs: u64,
+    /// Syncs of the program.
+    pub syncs: u64,
+    /// Those of them that had nothing to write, as far as was seen: neither data nor names.
+    pub idle_syncs: u64,
+    /// Files that were mapped to be written, and not synced since: what they hold is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<String>,
+    /// Files on file systems that no reboot outlives (tmpfs); they are not judged.
+    pub volatile: u64,
+    /// Files that a rule or `--ignore` leaves out: logs, locks, caches.
+    pub ignored: u64,
+}
+
+impl DurabilityReport {
+    /// The command failed: its end acknowledges nothing.
+    pub fn leave_out_exit(&mut self) {
+        self.findings
+            .retain(|finding| finding.acknowledged != Some(AcknowledgedBy::Exit));
+    }
+
+    /// What is not known yet.
+    pub fn new_findings(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| !finding.is_known)
+    }
+
+    /// Marks what another report has found before.
+    pub fn mark_known(&mut self, known: &DurabilityReport) {
+        for finding in &mut self.findings {
+            let mut before = known.findings.iter();
+            finding.is_known = before.any(|old| old.fingerprint == finding.fingerprint);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What the durability check found: in sentences, as lines of the summary, and as SARIF.
+
+mod sarif;
+
+use refit_run::{AcknowledgedBy, Circumstance, DurabilityReport, Finding, Kept, Level, RunReport};
+
+use crate::format::{bytes, file_name, grouped, plural};
+use crate::stacks::call_chain;
+
+pub use sarif::sarif;
+
+/// Functions of a call, the innermost first.
+const MOST_FUNCTIONS: usize = 4;
+/// Notes that are printed; a page and the JSON have all.
+const MOST_NOTES: usize = 3;
+/// Findings of each other level that are printed.
+const MOST_FINDINGS: usize = 20;
+
+/// What happened, and what a power cut makes of it, in one sentence.
+#[must_use]
+pub fn sentence(finding: &Finding) -> String {
+    let name = file_name(&finding.path);
+    let when = match finding.acknowledged {
+        Some(AcknowledgedBy::Write) => "when something was acknowledged",
+        Some(AcknowledgedBy::Exit) => "when the command ended with 0",
+        None => "when it was renamed",
+    };
+    let kept = kept(finding.kept);
+    match &finding.circumstance {
+        Circumstance::RenamedFrom(old) => format!(
+            "{} was renamed over {name} with data that no sync covers: after a power cut {name} may be empty, torn or old \
+             ({kept})",
+            file_name(old)
+        ),
+        Circumstance::Name(what) => format!(
+            "{name} was {what}, and its directory was not synced {when}: a power cut takes that back ({kept})"
+        ),
+        Circumstance::NameOfSynced(what) => format!(
+            "{name} was {what}, and its directory was not synced {when}; the file itself was ({kept})"
+        ),
+        Circumstance::OtherDirectorySynced(other) => format!(
+            "{name} lies in a directory that was not synced {when}; {other} was, which has nothing to do with it ({kept})"
+        ),
+        Circumstance::Written => format!(
+            "no sync covers what was written to {name} {when}: a power cut may take it ({kept})"
+        ),
+        Circumstance::Truncated(size) => format!(
+            "{} of {name} were truncated to be written again: a power cut before the next sync may leave it empty or \
+             partial ({kept})",
+            bytes(*size as f64)
+        ),
+        Circumstance::ReplacedBy(new) => format!(
+            "{name} was removed before {} was durable: a power cut may leave neither ({kept})",
+            match file_name(new) == name {
+                true => "the file that replaces it",
+                false => file_name(new),
+            }
+        ),
+        Circumstance::SyncedLater(later) => format!(
+            "{name} was written before {}, and only the second one was synced: a power cut may keep it without the first \
+             ({kept})",
+            file_name(later)
+        ),
+        Circumstance::Failed(error) => format!(
+            "a sync of {name} failed with {error}, and the program went on as if it had not: what it was to write is not \
+             on the disk"
+        ),
+        Circumstance::Retried(error) => format!(
+            "a sync of {name} failed with {error} and was repeated without writing the data again: the second one \
+             succeeds, and the data is not on the disk"
+        ),
+        Circumstance::NotCoveredBy(call) => format!(
+            "{call} does not make {name} durable, and no other sync covered it {when} ({kept})"
+        ),
+    }
+}
+
+/// What file systems did, as far as it was measured.
+fn kept(kept: Kept) -> &'static str {
+    match kept {
+        Kept::Nowhere => "lost on ext4, xfs and btrfs",
+        Kept::Somewhere => "seen on ext4, xfs and btrfs, not each time",
+        Kept::ByLinux => "ext4, xfs and btrfs keep it all the same, which nothing promises",
+        Kept::Unmeasured => "not measured on any file system",
+    }
+}
+
+/// `replaced-unsynced: /srv/app/state.json (ext4), 3 times`.
+fn title(finding: &Finding) -> String {
+    let mut text = format!("{}: {}", finding.rule.name(), finding.path);
+    if let Some(name) = &finding.file_system {
+        text += &format!(" ({name})");
+    }
+    if finding.paths > 1 {
+        text += &format!(" and {} more", plural(finding.paths - 1, "path"));
+    }
+    if finding.count > finding.paths {
+        text += &format!(", {} times", grouped(finding.count));
+    }
+    text
+}
+
+/// The lines of a run.
+pub(crate) fn lines(report: &RunReport, lines: &mut Vec<String>) {
+    if let Some(durability) = &report.durability {
+        of_report(durability, lines);
+    }
+}
+
+fn of_report(report: &DurabilityReport, lines: &mut Vec<String>) {
+    lines.push(format!("durability: {}", summary(report)));
+    for level in [Level::Error, Level::Warning, Level::Note] {
+        let found: Vec<&Finding> = report
+            .new_findings()
+            .filter(|finding| finding.level == level)
+            .collect();
+        let most = match level {
+            Level::Note => MOST_NOTES,
+            _ => MOST_FINDINGS,
+        };
+        found
+            .iter()
+            .take(most)
+            .for_each(|one| of_finding(one, lines));
+        if found.len() > most {
+            lines.push(format!(
+                "  {} more: --json FILE has all",
+                plural(found.len() - most, level.name())
+            ));
+        }
+    }
+    gaps(report, lines);
+}
+
+/// How much was found, of how much.
+fn summary(report: &DurabilityReport) -> String {
+    let count = |level| {
+        let of_level = report.new_findings().filter(|one| one.level == level);
+        of_level.count()
+    };
+    let counts = [Level::Error, Level::Warning, Level::Note].map(|level| (level, count(level)));
+    let some: Vec<String> = counts
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(level, count)| plural(count, level.name()))
+        .collect();
+    let known = report.findings.iter().filter(|one| one.is_known).count();
+    let known = match known {
+        0 => String::new(),
+        known => format!(", {} known before", grouped(known)),
+    };
+    let of = format!(
+        "in {} of {}",
+        plural(report.events, "file event"),
+        plural(report.programs, "program")
+    );
+    match (report.events, some.is_empty()) {
+        (0, _) => "nothing was seen of what was done to files".to_owned(),
+        (_, true) => format!("nothing found {of}{known}"),
+        (_, false) => format!("{} {of}{known}", some.join(", ")),
+    }
+}
+
+fn of_finding(finding: &Finding, lines: &mut Vec<String>) {
+    lines.push(format!("  {}: {}", finding.level.name(), title(finding)));
+    lines.push(format!("    {}", sentence(finding)));
+    let places = [("at", &finding.at), ("written at", &finding.written_at)];
+    for (what, frames) in places {
+        if !frames.is_empty() {
+            let frames: Vec<_> = frames.iter().collect();
+            lines.push(format!(
+                "    {what} {}",
+                call_chain(&frames, MOST_FUNCTIONS)
+            ));
+        }
+    }
+    if finding.level != Level::Note {
+        lines.push(format!("    instead: {}", finding.rule.instead()));
+    }
+}
+
+/// What the check cannot say.
+fn gaps(report: &DurabilityReport, lines: &mut Vec<String>) {
+    if report.lost > 0 {
+        lines.push(format!(
+            "  {} could not be read: something may be missing here",
+            plural(report.lost, "event")
+        ));
+    }
+    if let Some(first) = report.unknown.first() {
+        lines.push(format!(
+            "  {} mapped to be written, and not synced since: what they hold is not known ({first})",
+            match report.unknown.len() {
+                1 => "1 file is".to_owned(),
+                many => format!("{} files are", grouped(many)),
+            }
+        ));
+    }
+    if report.volatile > 0 {
+        lines.push(format!(
+            "  {} on tmpfs, which no reboot outlives, not judged: TMPDIR=/var/tmp moves temporary ones to a disk",
+            plural(report.volatile, "file")
+        ));
+    }
+    if report.ignored > 0 {
+        lines.push(format!(
+            "  {} left out: logs, locks, caches and what --ignore names",
+            plural(report.ignored, "file")
+        ));
+    }
+    if report.idle_syncs > 0 {
+        lines.push(format!(
+            "  {} of {} had nothing to write, as far as was seen",
+            grouped(report.idle_syncs),
+            plural(report.syncs, "sync")
+        ));
+    }
+}
