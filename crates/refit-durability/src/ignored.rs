@@ -1,7 +1,8 @@
 //! Paths that do not matter: what is made again by itself, or is gone after a reboot in any case.
 
-/// Ends of names: logs, locks, process numbers, and shared memory that is rebuilt.
-const ENDS: [&str; 10] = [
+/// Ends of names: logs, locks, process numbers, and what a program makes again by itself.
+const ENDS: [&str; 11] = [
+    "/pg_internal.init",
     ".log",
     ".pid",
     ".lock",

@@ -51,6 +51,8 @@ struct MappedRange {
 struct LastSync {
     /// The first unsynced write that it covered.
     written: u64,
+    /// So many events there were when it began.
+    began: u64,
     path: String,
     file: FileId,
 }
@@ -316,6 +318,7 @@ impl Model {
         if let Some(written) = written {
             let last = LastSync {
                 written,
+                began: event.began,
                 path: event.path.clone(),
                 file: id,
             };
@@ -366,6 +369,7 @@ impl Model {
         path: &str,
         replaces: bool,
     ) {
+        let is_over_durable = self.is_over_durable(event);
         let key = (event.directory, base_of(path).to_owned());
         let before = self.names.remove(&key);
         let removed = before.and_then(|before| before.removed);
@@ -377,7 +381,9 @@ impl Model {
             // Who syncs files may have removed a journal, whose content is elsewhere by then.
             let may_be_journal =
                 change == NameChange::Created && self.last_sync.contains_key(&gone.caller.pid);
-            if change != NameChange::Made && !is_durable && !may_be_journal {
+            // Another process may remove what is to be made anew.
+            let by_same = gone.caller.pid == caller.pid;
+            if change != NameChange::Made && by_same && !is_durable && !may_be_journal {
                 self.judgement.add(Judged {
                     rule: Rule::RemovedTooEarly,
                     level: Level::Warning,
@@ -400,6 +406,7 @@ impl Model {
             is_regular: event.file.is_regular(),
             path: path.to_owned(),
             replaces: replaces || removed.is_some(),
+            is_over_durable,
             is_file_synced: false,
             was_synced_before: self
                 .files
@@ -430,6 +437,7 @@ impl Model {
                     is_regular: false,
                     path: path.to_owned(),
                     replaces: true,
+                    is_over_durable: false,
                     is_file_synced: false,
                     was_synced_before: false,
                     other_synced: None,
@@ -455,7 +463,8 @@ impl Model {
             self.look_for_unseen(event, caller);
             let dirt = self.files[&id].dirt.clone();
             let wrong = self.files[&id].wrong;
-            if let Some(dirt) = dirt.filter(|_| event.other.exists()) {
+            let is_over_durable = self.is_over_durable(event);
+            if let Some(dirt) = dirt.filter(|_| is_over_durable) {
                 self.judgement.add(Judged {
                     rule: Rule::ReplacedUnsynced,
                     level: Level::Error,
@@ -495,6 +504,16 @@ impl Model {
                 self.forget(event.other.id, event.began);
             }
         }
+    }
+
+    /// Whether the file that loses its name has durable content, or a power cut may bring back one that has.
+    fn is_over_durable(&self, event: &FileEvent) -> bool {
+        let key = (event.directory, base_of(&event.path).to_owned());
+        let before = self.names.get(&key);
+        let replaced = self.files.get(&event.other.id);
+        event.other.exists()
+            && (replaced.is_none_or(|file| file.is_durable)
+                || before.is_some_and(|name| name.is_over_durable))
     }
 
     /// Whether a file was changed by calls that nobody told.
@@ -627,6 +646,12 @@ impl Model {
         self.judge_names(by, number, caller);
     }
 
+    /// Whether the process has synced another file since: it may be a journal that has the same.
+    fn may_have_journal(&self, id: FileId, number: u64, caller: Caller) -> bool {
+        let last = self.last_sync.get(&caller.pid);
+        last.is_some_and(|last| last.file != id && last.began > number)
+    }
+
     fn judge_data(&mut self, by: AcknowledgedBy, number: u64, caller: Option<Caller>) {
         let mut found = Vec::new();
         for (id, file) in &self.files {
@@ -637,16 +662,16 @@ impl Model {
                 found.push((*id, Some((error, failed)), None));
             }
             let Some(dirt) = &file.dirt else { continue };
-            if dirt.is_acknowledged || dirt.first > number || !self.is_of(dirt.caller.pid, caller) {
+            let has_data = !dirt.is_acknowledged && dirt.has_data && dirt.first <= number;
+            if !has_data || !self.is_of(dirt.caller.pid, caller) {
                 continue;
             }
-            // Another file was synced since: it may be a journal that has the same.
+            if by == AcknowledgedBy::Write && self.may_have_journal(*id, dirt.first, dirt.caller) {
+                continue;
+            }
             let last = self.last_sync.get(&dirt.caller.pid);
-            let synced = last.filter(|last| last.file != *id && last.written > dirt.first);
-            if by == AcknowledgedBy::Write && synced.is_some() {
-                continue;
-            }
-            found.push((*id, None, synced.map(|last| last.path.clone())));
+            let later = last.filter(|last| last.file != *id && last.written > dirt.first);
+            found.push((*id, None, later.map(|last| last.path.clone())));
         }
         found.sort_by_key(|(id, ..)| *id);
         for (id, failed, synced) in found {
@@ -738,11 +763,19 @@ impl Model {
     }
 
     fn judge_names(&mut self, by: AcknowledgedBy, number: u64, caller: Option<Caller>) {
+        let has_journal = |name: &NameState| {
+            by == AcknowledgedBy::Write
+                && name.is_regular
+                && self.may_have_journal(name.file, name.number, name.caller)
+        };
         let mut keys: Vec<_> = self
             .names
             .iter()
             .filter(|(_, name)| {
-                !name.is_acknowledged && name.number < number && self.is_of(name.caller.pid, caller)
+                !name.is_acknowledged
+                    && name.number < number
+                    && self.is_of(name.caller.pid, caller)
+                    && !has_journal(name)
             })
             .map(|(key, name)| (name.number, key.clone()))
             .collect();

@@ -133,7 +133,7 @@ pub fn plural(n: impl Display, word: &str) -> String {
     let n = grouped(n);
     let ending = match n.as_str() {
         "1" => "",
-        _ if word.ends_with(['s', 'h']) => "es",
+        _ if ["s", "sh", "ch"].iter().any(|end| word.ends_with(end)) => "es",
         _ => "s",
     };
     format!("{n} {word}{ending}")

@@ -51,6 +51,8 @@ pub struct Dirt {
     pub last: u64,
     /// Who made the first one.
     pub caller: Caller,
+    /// Something was added: without that a power cut brings back what was cut off, and takes nothing.
+    pub has_data: bool,
     /// It was judged at an acknowledgement.
     pub is_acknowledged: bool,
 }
@@ -119,11 +121,15 @@ impl FileState {
 
     /// It was changed, by the event of this number.
     pub fn change(&mut self, number: u64, caller: Caller, how: Change, now: &FileFacts) {
+        let has_data = how != Change::Truncated || now.size > self.size;
         self.size = now.size;
         self.changed_ns = now.changed_ns;
         self.image = caller.image;
         match &mut self.dirt {
-            Some(dirt) => dirt.last = number,
+            Some(dirt) => {
+                dirt.last = number;
+                dirt.has_data |= has_data;
+            }
             None => {
                 let by_nobody = how == Change::Unseen;
                 self.dirt = Some(Dirt {
@@ -133,6 +139,7 @@ impl FileState {
                         place: caller.place.filter(|_| !by_nobody),
                         ..caller
                     },
+                    has_data,
                     is_acknowledged: false,
                 });
             }

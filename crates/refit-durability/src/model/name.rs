@@ -53,8 +53,10 @@ pub struct NameState {
     pub file: FileId,
     pub is_regular: bool,
     pub path: String,
-    /// Something durable had it before.
+    /// Something had it before.
     pub replaces: bool,
+    /// What a power cut may bring back under it is a file with durable content.
+    pub is_over_durable: bool,
     /// The file was synced after the name was made: Linux writes the name too.
     pub is_file_synced: bool,
     /// The file was durable before it got the name.
