@@ -1,7 +1,9 @@
 //! Paths that do not matter: what is made again by itself, or is gone after a reboot in any case.
 
 /// Ends of names: logs, locks, process numbers, and what a program makes again by itself.
-const ENDS: [&str; 11] = [
+const ENDS: [&str; 13] = [
+    "/LOG",
+    "/LOG.old",
     "/pg_internal.init",
     ".log",
     ".pid",

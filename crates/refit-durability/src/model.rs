@@ -155,7 +155,9 @@ impl Model {
             }
         }
         let file = self.file(&event.file, &event.path, event.number);
-        file.directory = event.directory;
+        if event.directory.inode != 0 {
+            file.directory = event.directory;
+        }
         let is_cut = event.open_flags & O_TRUNC != 0 && !is_new && event.other.size > 0;
         if is_cut {
             let was_durable = file.is_durable;
@@ -706,7 +708,12 @@ impl Model {
         }
         let Some(dirt) = &mut file.dirt else { return };
         dirt.is_acknowledged = true;
-        let (caller, wrong) = (dirt.caller, file.wrong);
+        let caller = dirt.caller;
+        // Who syncs files of the directory as well does not take its sync for theirs.
+        let knows_better = self.with_synced_files.contains(&file.directory);
+        let wrong = file
+            .wrong
+            .filter(|(wrong, _)| *wrong != WrongSync::Directory || !knows_better);
         if wrong.is_some() {
             self.wrongly_synced(id, wrong, Some(by));
             return;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 use std::path::Path;
 
 use refit_meter::{Frame, Gaps, MappedCode, Objects, ProcessCode, Registers, Trace};
@@ -24,8 +25,8 @@ struct Image {
     executable: String,
     listing: Vec<u8>,
     code: ProcessCode,
-    /// Addresses of all its code.
-    ranges: Vec<std::ops::Range<u64>>,
+    /// Addresses of all its code, in their order.
+    ranges: Vec<Range<u64>>,
 }
 
 /// All stacks of a run.
@@ -62,7 +63,7 @@ impl StackTable {
             executable: event.path.clone(),
             listing: event.stack.clone(),
             code,
-            ranges: mapped.into_iter().map(|one| one.range).collect(),
+            ranges: sorted(mapped.into_iter().map(|one| one.range)),
         };
         self.images.insert(event.image, image);
     }
@@ -117,19 +118,26 @@ impl StackTable {
     }
 }
 
+fn sorted(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut ranges: Vec<Range<u64>> = ranges.collect();
+    ranges.sort_by_key(|range| range.start);
+    ranges
+}
+
 /// The same for stacks with the same return addresses, whatever else lies on them: a hash of all that points into code.
-fn signature(event: &FileEvent, ranges: &[std::ops::Range<u64>]) -> u64 {
+fn signature(event: &FileEvent, ranges: &[Range<u64>]) -> u64 {
     let mut hasher = DefaultHasher::new();
     event.image.hash(&mut hasher);
     event.registers[0].hash(&mut hasher);
-    let low = ranges.iter().map(|range| range.start).min().unwrap_or(0);
-    let high = ranges.iter().map(|range| range.end).max().unwrap_or(0);
+    let low = ranges.first().map_or(0, |range| range.start);
+    let high = ranges.last().map_or(0, |range| range.end);
     for word in event.stack.chunks_exact(8) {
         let word = u64::from_ne_bytes(word.try_into().expect("eight bytes"));
-        let is_code =
-            (low..high).contains(&word) && { ranges.iter().any(|range| range.contains(&word)) };
-        if is_code {
-            word.hash(&mut hasher);
+        if (low..high).contains(&word) {
+            let at = ranges.partition_point(|range| range.end <= word);
+            if ranges.get(at).is_some_and(|range| range.start <= word) {
+                word.hash(&mut hasher);
+            }
         }
     }
     hasher.finish()

@@ -46,6 +46,19 @@ static int has_room(uint64_t number)
 	return 0;
 }
 
+/* Who started a process, asked once for each: a child after vfork shares this memory. */
+static uint32_t parent_of(uint32_t pid)
+{
+	static uint64_t known; /* pid << 32 | parent */
+	uint64_t found = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	if (UNLIKELY(found >> 32 != pid)) {
+		found = (uint64_t)pid << 32 |
+			(uint32_t)prim_syscall(SYS_getppid, 0, 0, 0, 0);
+		__atomic_store_n(&known, found, __ATOMIC_RELAXED);
+	}
+	return (uint32_t)found;
+}
+
 static struct refit_file_event *claim(void)
 {
 	uint64_t number =
@@ -66,7 +79,7 @@ static struct refit_file_event *claim(void)
 	event->own_turn = number + 1;
 	event->image = image;
 	event->pid = (uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0);
-	event->parent = (uint32_t)prim_syscall(SYS_getppid, 0, 0, 0, 0);
+	event->parent = parent_of(event->pid);
 	event->descriptor = -1;
 	return event;
 }
@@ -195,6 +208,21 @@ struct refit_directory_id refit_directory_of(struct refit_name name)
 	struct refit_file file = refit_file_named(
 		(struct refit_name){name.directory, parent}, 1);
 	return (struct refit_directory_id){file.device, file.inode};
+}
+
+int refit_are_beside(struct refit_name a, struct refit_name b)
+{
+	if (a.directory != b.directory || !a.path || !b.path) {
+		return 0;
+	}
+	size_t n = length_of_parent(a.path);
+	if (n != length_of_parent(b.path)) {
+		return 0;
+	}
+	while (n > 0 && a.path[n - 1] == b.path[n - 1]) {
+		n--;
+	}
+	return n == 0;
 }
 
 static void put_digits(char *to, unsigned n)

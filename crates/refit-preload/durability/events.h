@@ -41,6 +41,9 @@ struct refit_file refit_file_of(int fd);
 /* The directory that a name lies in. */
 struct refit_directory_id refit_directory_of(struct refit_name name);
 
+/* Whether two names are written so that they lie in one directory. */
+int refit_are_beside(struct refit_name a, struct refit_name b);
+
 /* The whole path of a name, cut off where it is too long. */
 void refit_put_path(char to[REFIT_FILE_EVENT_PATH], struct refit_name name);
 

@@ -14,7 +14,7 @@
 
 #define REFIT_FILE_EVENTS_MAGIC 0x31656c6966746672ull /* "rftfile1" in memory order */
 
-#define REFIT_FILE_EVENTS 2048
+#define REFIT_FILE_EVENTS 512
 #define REFIT_FILE_EVENT_PATH 1024  /* bytes, the NUL included */
 #define REFIT_FILE_EVENT_STACK 5880 /* bytes */
 

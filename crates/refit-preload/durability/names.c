@@ -26,7 +26,9 @@ static struct before look(struct refit_name old, struct refit_name new)
 		before.file = refit_file_named(old, 0);
 		before.replaced = refit_file_named(new, 0);
 		before.directory = refit_directory_of(new);
-		before.old_directory = refit_directory_of(old);
+		before.old_directory = refit_are_beside(old, new)
+					       ? before.directory
+					       : refit_directory_of(old);
 	}
 	return before;
 }

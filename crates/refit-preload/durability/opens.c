@@ -14,10 +14,13 @@ int refit_may_change(int flags)
 
 struct refit_file refit_before_open(struct refit_name name, int flags)
 {
-	/* Set to nothing where no file is looked for: that is made without a name. */
-	static const struct refit_file nothing;
-	return (flags & O_TMPFILE) == O_TMPFILE ? nothing
-						: refit_file_named(name, 1);
+	/* One that is made without a name; and nothing that the file has is lost. */
+	static const struct refit_file nothing, anything = {.inode = 1};
+	if ((flags & O_TMPFILE) == O_TMPFILE) {
+		return nothing;
+	}
+	return flags & (O_CREAT | O_TRUNC) ? refit_file_named(name, 1)
+					   : anything;
 }
 
 void refit_tell_open(int fd, struct refit_name name, int flags,
@@ -34,7 +37,9 @@ void refit_tell_open(int fd, struct refit_name name, int flags,
 		event->open_flags = (uint32_t)flags;
 		event->file = file;
 		event->other = before;
-		event->directory = refit_directory_of(name);
+		if (before.inode == 0) {
+			event->directory = refit_directory_of(name);
+		}
 		refit_put_path_of(event->path, fd);
 		refit_end_event(event);
 	}

@@ -7,7 +7,7 @@
 /* Whether an open with these flags may write to a file, or make one. */
 int refit_may_change(int flags);
 
-/* The file that it finds. */
+/* The file that it finds; with flags that neither make nor truncate one, any. */
 struct refit_file refit_before_open(struct refit_name name, int flags);
 
 /* The open has succeeded; `before`: what refit_before_open returned. */

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copies what lies at `from` and above; returns how many bytes. By the kernel: it stops
- * where the memory ends, and raises no signal. */
+/* Copies what lies at `from`, where the calling thread's stack is, and above; returns how
+ * many bytes. */
 uint64_t refit_copy_stack(void *to, uint64_t from, size_t size);
 
 /* Copies those lines of an open /proc/PID/maps that have code; returns how many bytes. No

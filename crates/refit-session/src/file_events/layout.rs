@@ -4,7 +4,7 @@
 /// First eight bytes of the file.
 pub const MAGIC: u64 = 0x3165_6c69_6674_6672;
 /// Events that the ring has room for.
-pub const EVENTS: usize = 2048;
+pub const EVENTS: usize = 512;
 /// Room for a path, in bytes.
 pub const PATH: usize = 1024;
 /// What is kept of a stack, in bytes.

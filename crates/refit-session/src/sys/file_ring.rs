@@ -47,7 +47,7 @@ impl FileRing {
     /// that cannot be had would be killed. Every process that can enter the directory may write to it.
     ///
     /// # Errors
-    /// The kernel's; ENOSPC where the file system has no room for 16 MiB.
+    /// The kernel's; ENOSPC where the file system has no room for 4 MiB.
     pub fn create(session: &Path, acknowledges: Acknowledges) -> io::Result<FileRing> {
         let file = File::options()
             .read(true)
@@ -161,21 +161,18 @@ impl FileRing {
         if turn.load(Ordering::Acquire) != number + 1 {
             return None;
         }
-        let mut bytes = vec![0_u64; EVENT_SIZE / 8];
-        for (at, word) in bytes.iter_mut().enumerate() {
+        let mut bytes = [0; EVENT_SIZE];
+        let words = bytes.chunks_exact_mut(8);
+        for (at, word) in words.enumerate() {
             // SAFETY: offset + 8 * at lies in the mapping, which stays as long as self; others may write it, so it is
             // read as volatile.
-            *word = unsafe {
-                self.at
-                    .cast::<u8>()
-                    .add(offset)
-                    .cast::<u64>()
-                    .add(at)
-                    .read_volatile()
+            let read = unsafe {
+                let begin = self.at.cast::<u8>().add(offset).cast::<u64>();
+                begin.add(at).read_volatile()
             };
+            word.copy_from_slice(&read.to_ne_bytes());
         }
         fence(Ordering::Acquire);
-        let bytes: Vec<u8> = bytes.iter().flat_map(|word| word.to_ne_bytes()).collect();
         Some(FileEvent::parse(number, &bytes))
     }
 
