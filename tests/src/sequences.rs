@@ -34,6 +34,7 @@ const DYNAMIC: &[Way] = &[
     &["odirect=off"],
     &["odirect=off+sync=off"],
     &["--heap"],
+    &["--durability"],
     &["sync@DIR/=off"],
     &["sync@exe:PROGRAM=off"],
 ];
@@ -47,6 +48,7 @@ const PRELOADED: &[Way] = &[
     &["sync=off"],
     &["--backend", "preload", "sync@DIR/=off"],
     &["odirect=off"],
+    &["--durability"],
 ];
 
 fn wanted() -> u64 {
