@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use refit_run::Run;
+use refit_run::{DurabilityReport, Run};
 use serde::{Deserialize, Serialize};
 
 use crate::acknowledgement::Loss;
@@ -39,6 +39,9 @@ pub struct Mode {
     pub record: RecordSummary,
     /// What refit reached of the program.
     pub run: Option<Run>,
+    /// What no sync of the program covered; `None` where that was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durability: Option<DurabilityReport>,
     /// What all cuts and checks took together.
     #[serde(default)]
     pub checked_ns: u64,
@@ -195,6 +198,7 @@ pub(crate) mod samples {
             bound: None,
             record: RecordSummary::default(),
             run: None,
+            durability: None,
             checked_ns: 0,
             states,
         }

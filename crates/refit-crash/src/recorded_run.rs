@@ -17,7 +17,11 @@ use std::rc::Rc;
 
 use refit_knobs::Launch;
 use refit_recipe::{ConfSteps, Hook, Instance, InstanceError, InstanceOptions, Location, Recipe};
-use refit_run::{End, Ended, Options, OutsideSyncs, Prepared, Run, Tree, prepare};
+use refit_run::seccomp::Backend;
+use refit_run::{
+    Acknowledges, DurabilityCheck, DurabilityReport, End, Ended, Options, OutsideSyncs, Prepared,
+    Run, Tree, prepare,
+};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::mount::{MountFlags, mount};
 use serde::{Deserialize, Serialize};
@@ -47,6 +51,8 @@ pub struct RecordedRun {
     pub env: Vec<(String, String)>,
     /// What refit reached.
     pub run: Run,
+    /// What no sync of the program covered on the recorded disk; `None` where that was not looked at.
+    pub durability: Option<DurabilityReport>,
     /// Calls of sync(2) and syncfs(2) from outside, where they could be watched.
     pub outside_syncs: Option<u64>,
 }
@@ -131,6 +137,8 @@ fn run(
     let to = now();
     let acknowledgements = std::mem::take(&mut processes.arrivals.reader.acknowledgements);
     let run = processes.watch.finish(&ended, &prepared.session);
+    let durability = processes.durability.take();
+    let durability = durability.and_then(|check| on_disk(check, hooks.mount));
     let outside_syncs = processes.outside_syncs.take().map(OutsideSyncs::finish);
     let is_full = is_full(hooks.mount);
     kill_all();
@@ -150,8 +158,19 @@ fn run(
         acknowledgements,
         env: hooks.env(),
         run,
+        durability,
         outside_syncs,
     })
+}
+
+/// What the acknowledgements of a run left uncovered below the mount. The end of the program is none: it may have been
+/// ended.
+fn on_disk(check: DurabilityCheck, mount: &Path) -> Option<DurabilityReport> {
+    let mut report = check.finish(false).ok()?;
+    report
+        .findings
+        .retain(|finding| Path::new(&finding.path).starts_with(mount));
+    Some(report)
 }
 
 /// Setup, then the variant's configuration, then what the promise needs.
@@ -195,7 +214,10 @@ fn prepared(
         .env
         .retain(|(name, _)| env.iter().all(|(own, _)| own != name));
     launch.env.extend(env);
+    // Syncs that are not made cover nothing, as asked for.
+    let looks = launch.sync.is_empty() && request.reach.backend != Backend::Seccomp;
     let options = Options {
+        durability: looks.then(Acknowledges::default),
         trace: matches!(ack, AckSource::Sync),
         of_recipe: matches!(request.program, Program::Recipe(_)),
         allocator_dir: request.allocator_dir.clone(),

@@ -291,6 +291,10 @@ impl<'a, P: Progress> Trial<'a, P> {
             bound: self.bound(&recorded.settings),
             record: self.summary(recorded)?,
             run: (role != Role::Control).then(|| recorded.run.run.clone()),
+            durability: match role {
+                Role::Control => None,
+                Role::Baseline | Role::Candidate => recorded.run.durability.clone(),
+            },
             checked_ns: u64::try_from(checked.as_nanos()).unwrap_or(u64::MAX),
             states,
         })

@@ -64,6 +64,8 @@ pub struct Model {
     names: HashMap<(FileId, String), NameState>,
     /// The name that a durable file had before it was renamed.
     formerly: HashMap<FileId, (FileId, String)>,
+    /// Whether a file was durable whose inode's number another one got before its removal was told.
+    reused: HashMap<FileId, bool>,
     maps: Vec<MappedRange>,
     parents: HashMap<u32, u32>,
     /// The last sync of a file by each process.
@@ -81,6 +83,7 @@ impl Model {
             files: HashMap::new(),
             names: HashMap::new(),
             formerly: HashMap::new(),
+            reused: HashMap::new(),
             maps: Vec::new(),
             parents: HashMap::new(),
             last_sync: HashMap::new(),
@@ -145,10 +148,10 @@ impl Model {
         let is_new = !event.other.exists();
         if is_new {
             // The number of an inode may have been another file's.
-            self.files.insert(
-                event.file.id,
-                FileState::made(&event.file, &event.path, event.number),
-            );
+            let made = FileState::made(&event.file, &event.path, event.number);
+            if let Some(before) = self.files.insert(event.file.id, made) {
+                self.reused.insert(event.file.id, before.is_durable);
+            }
             self.formerly.remove(&event.file.id);
             if event.open_flags & O_CREAT != 0 && event.file.links > 0 {
                 self.name_changed(event, caller, NameChange::Created, &event.path, false);
@@ -512,10 +515,19 @@ impl Model {
     fn is_over_durable(&self, event: &FileEvent) -> bool {
         let key = (event.directory, base_of(&event.path).to_owned());
         let before = self.names.get(&key);
-        let replaced = self.files.get(&event.other.id);
         event.other.exists()
-            && (replaced.is_none_or(|file| file.is_durable)
+            && (self.was_durable(event.other.id, event.began)
                 || before.is_some_and(|name| name.is_over_durable))
+    }
+
+    /// Whether the file that a call took away had durable content; the call began when there were so many events.
+    fn was_durable(&self, id: FileId, began: u64) -> bool {
+        match self.files.get(&id) {
+            Some(file) if file.since < began => file.is_durable,
+            // It is another file by now.
+            Some(_) => self.reused.get(&id).copied().unwrap_or(true),
+            None => true,
+        }
     }
 
     /// Whether a file was changed by calls that nobody told.
@@ -540,7 +552,7 @@ impl Model {
     fn removed(&mut self, event: &FileEvent, caller: Caller) {
         let id = event.file.id;
         let was_durable = event.file.is_regular()
-            && self.files.get(&id).is_none_or(|file| file.is_durable)
+            && self.was_durable(id, event.began)
             && event.file.size > 0
             && event.file.links <= 1;
         if was_durable {
@@ -621,6 +633,8 @@ impl Model {
         if self.files.get(&id).is_some_and(|file| file.since < began) {
             self.files.remove(&id);
             self.formerly.remove(&id);
+        } else {
+            self.reused.remove(&id);
         }
     }
 

@@ -2,6 +2,8 @@
 
 mod sarif;
 
+use std::collections::BTreeSet;
+
 use refit_run::{AcknowledgedBy, Circumstance, DurabilityReport, Finding, Kept, Level, RunReport};
 
 use crate::format::{bytes, file_name, grouped, plural};
@@ -130,6 +132,22 @@ fn of_report(report: &DurabilityReport, lines: &mut Vec<String>) {
         }
     }
     gaps(report, lines);
+}
+
+/// Errors and warnings, each with its rule, sentence and place in one line; those of one function once.
+pub(crate) fn uncovered(report: &DurabilityReport) -> impl Iterator<Item = String> {
+    let mut seen = BTreeSet::new();
+    let heavy = report.findings.iter().filter(move |finding| {
+        finding.level != Level::Note && seen.insert((finding.rule, finding.at.last()))
+    });
+    heavy.map(|finding| {
+        let frames: Vec<_> = finding.at.iter().collect();
+        let place = match frames.is_empty() {
+            true => String::new(),
+            false => format!("; at {}", call_chain(&frames, MOST_FUNCTIONS)),
+        };
+        format!("{}: {}{place}", finding.rule.name(), sentence(finding))
+    })
 }
 
 /// How much was found, of how much.

@@ -77,6 +77,7 @@ pub use refit_meter::{
 };
 #[cfg(feature = "schema")]
 pub use refit_session::calls_by_kind;
+pub use refit_session::file_events::{Acknowledges, FileId};
 pub use refit_session::heap::{
     ExecutableHeap, HeapReport, HeapSize, LargestHeap, SizeClass, SizeFit, UncountedHeap,
     WithoutTable,

@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use refit_run::FileId;
+use rustix::fs::fstat;
+
 use crate::ack_source::AckSource;
 use crate::error::{CrashError, io_error};
 use crate::isolated::pipe;
@@ -65,6 +68,16 @@ impl AcknowledgementPipe {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The pipe, as the processes that write to it see it.
+    pub fn file(&self) -> Option<FileId> {
+        let (from, _) = self.ends.as_ref()?;
+        let about = fstat(from).ok()?;
+        Some(FileId {
+            device: about.st_dev,
+            inode: about.st_ino,
+        })
     }
 
     /// The end to read from. refit closes the other one: the pipe ends with the

@@ -7,7 +7,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use refit_recipe::{Instance, RunningHook, Service};
-use refit_run::{Ended, OutsideSyncs, Prepared, Running, Watch};
+use refit_run::{
+    Acknowledges, DurabilityCheck, Ended, Ignored, OutsideSyncs, Prepared, Running, Watch,
+};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::acknowledgement_pipe::AcknowledgementPipe;
@@ -67,6 +69,8 @@ impl Load {
 pub struct Processes<'a> {
     /// What refit sees of it.
     pub watch: Watch,
+    /// What no sync covers, where that is told.
+    pub durability: Option<DurabilityCheck>,
     /// Who else flushes the recorded disk, where that can be watched.
     pub outside_syncs: Option<OutsideSyncs>,
     program: Started<'a>,
@@ -109,6 +113,13 @@ impl<'a> Processes<'a> {
         pipe.open_in_next(!is_service)?;
         let null = File::open("/dev/null").map_err(io_error("cannot open /dev/null"))?;
         let watch = Watch::begin(prepared, false);
+        let durability = prepared.file_ring.take().and_then(|ring| {
+            ring.acknowledge(Acknowledges {
+                file: pipe.file(),
+                sockets: is_smtp,
+            });
+            DurabilityCheck::begin(ring, Ignored::default()).ok()
+        });
         let program = match hooks.instance {
             Some(instance) if is_service => {
                 let service = Service::start(instance, prepared, [null, output, errors])?;
@@ -124,6 +135,7 @@ impl<'a> Processes<'a> {
         };
         let mut processes = Processes {
             watch,
+            durability,
             outside_syncs: OutsideSyncs::begin(hooks.mount).ok(),
             program,
             background,

@@ -178,6 +178,24 @@ fn the_number_of_an_inode_may_be_another_files() {
 }
 
 #[test]
+fn what_was_replaced_stays_durable_although_its_inode_is_another_files() {
+    // File 6 was there before the run, and is known.
+    let mut story = Story::new();
+    story.take(Operation::Opened, 6, |event| event.other = regular(6));
+    story.create(5);
+    story.write(5);
+    let began = story.number;
+    story.create(6);
+    story.take(Operation::Renamed, 5, |event| {
+        event.began = began;
+        event.other = regular(6);
+        event.old_path = "/d/5".to_owned();
+        event.path = "/d/9".to_owned();
+    });
+    assert!(story.broken().contains(&Rule::ReplacedUnsynced));
+}
+
+#[test]
 fn a_sync_of_the_file_system_covers_all_of_it() {
     for operation in [Operation::AllSynced, Operation::FileSystemSynced] {
         let mut story = Story::new();

@@ -3,14 +3,18 @@
 use std::collections::BTreeSet;
 
 use refit_crash::CrashReport;
-use refit_crash::mode::{Harm, Role};
+use refit_crash::mode::{Harm, Role, State};
 use refit_crash::tally::Tally;
 
 use super::row::{Row, age, plural_images, reopen, takes_everything};
 use crate::coverage::gaps;
+use crate::durability;
 use crate::format::{self, grouped};
 use crate::notes::{Note, note};
 use crate::paint::Tone;
+
+/// Findings of the durability check that are told.
+const MOST_UNCOVERED: usize = 3;
 
 /// In their order; those labelled `warning:` doubt the result.
 pub fn notes(report: &CrashReport, rows: &[Row]) -> Vec<Note> {
@@ -26,6 +30,7 @@ pub fn notes(report: &CrashReport, rows: &[Row]) -> Vec<Note> {
         ];
     }
     notes.extend(own_loss(rows));
+    notes.extend(uncovered(rows));
     notes.extend(rows.iter().filter_map(manner));
     notes.extend(rows.iter().filter_map(|row| bound(report, row)));
     notes.extend(zeros(rows));
@@ -56,6 +61,28 @@ fn blind(report: &CrashReport) -> Option<Note> {
                 compare contents";
     (report.sees_torn_blocks == Some(false))
         .then(|| note("warning:", Tone::Unsure, text.to_owned()))
+}
+
+/// What no sync of the program itself covers (docs/durability.md): where a loss of its own comes from, or what no cut has
+/// shown.
+fn uncovered(rows: &[Row]) -> Vec<Note> {
+    let baseline = rows.iter().find(|row| row.mode.role == Role::Baseline);
+    let Some((row, report)) = baseline.and_then(|row| Some((row, row.mode.durability.as_ref()?)))
+    else {
+        return Vec::new();
+    };
+    let found: Vec<String> = durability::uncovered(report).collect();
+    let has_loss = row.mode.states.iter().any(State::is_bad);
+    let label = match has_loss {
+        true => "not covered by a sync:",
+        false => "not covered by a sync, and not shown by these cuts:",
+    };
+    if found.is_empty() && has_loss && report.events > 0 {
+        let text = "the durability check saw no write or name that no sync covers: it cannot tell where the loss comes from";
+        return vec![note("", Tone::Plain, text.to_owned())];
+    }
+    let few = found.into_iter().take(MOST_UNCOVERED);
+    few.map(|text| note(label, Tone::Unsure, text)).collect()
 }
 
 /// Each candidate's class, where a table has no column for it.

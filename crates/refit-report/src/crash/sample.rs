@@ -92,6 +92,7 @@ pub fn mode(name: &str, role: Role, cuts: usize, rule: Rule) -> Mode {
             flushed_ns: (FIRST_MS..LENGTH_MS).step_by(5).map(|ms| ms * MS).collect(),
             outside_syncs: None,
         },
+        durability: None,
         run: (role != Role::Control).then(|| Run {
             exit: refit_run::Outcome::Code(0),
             ..Run::not_started()

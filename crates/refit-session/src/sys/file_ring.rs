@@ -57,26 +57,33 @@ impl FileRing {
             .open(session.join(NAME))?;
         fallocate(&file, FallocateFlags::empty(), 0, SIZE as u64)?;
         let ring = FileRing::map(&file)?;
+        ring.acknowledge(acknowledges);
+        // 0 and 1 say something else of a descriptor.
+        let syncs = ring.word(offset_of!(CFileEvents, syncs));
+        syncs.store(2, Ordering::Relaxed);
+        let magic = ring.word(offset_of!(CFileEvents, magic));
+        magic.store(MAGIC, Ordering::Release);
+        file.set_permissions(Permissions::from_mode(0o666))?;
+        Ok(ring)
+    }
+
+    /// Says which calls acknowledge something. For before the program starts.
+    pub fn acknowledge(&self, acknowledges: Acknowledges) {
+        let id = acknowledges.file.unwrap_or_default();
+        let acknowledged = offset_of!(CFileEvents, acknowledged);
+        for (at, value) in [
+            (offset_of!(CDirectoryId, device), id.device),
+            (offset_of!(CDirectoryId, inode), id.inode),
+        ] {
+            self.word(acknowledged + at).store(value, Ordering::Relaxed);
+        }
         let how = [
             (acknowledges.file.is_some(), ACKNOWLEDGES_DESCRIPTOR),
             (acknowledges.sockets, ACKNOWLEDGES_SOCKET),
         ];
         let how: u32 = how.iter().filter(|(is, _)| *is).map(|(_, bit)| bit).sum();
-        ring.half(offset_of!(CFileEvents, acknowledges))
+        self.half(offset_of!(CFileEvents, acknowledges))
             .store(how, Ordering::Relaxed);
-        let id = acknowledges.file.unwrap_or_default();
-        let acknowledged = offset_of!(CFileEvents, acknowledged);
-        for (at, value) in [
-            (acknowledged + offset_of!(CDirectoryId, device), id.device),
-            (acknowledged + offset_of!(CDirectoryId, inode), id.inode),
-            // 0 and 1 say something else of a descriptor.
-            (offset_of!(CFileEvents, syncs), 2),
-            (offset_of!(CFileEvents, magic), MAGIC),
-        ] {
-            ring.word(at).store(value, Ordering::Release);
-        }
-        file.set_permissions(Permissions::from_mode(0o666))?;
-        Ok(ring)
     }
 
     fn map(file: &File) -> io::Result<FileRing> {
