@@ -67,11 +67,11 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("order_assumed", &[ORDER]),
 ];
 
-const REPLACED: &str = "replaced-unsynced";
-const NAME: &str = "name-unsynced";
+pub const REPLACED: &str = "replaced-unsynced";
+pub const NAME: &str = "name-unsynced";
 const ACKNOWLEDGED: &str = "acknowledged-unsynced";
-const IN_PLACE: &str = "overwritten-in-place";
-const REMOVED: &str = "removed-too-early";
+pub const IN_PLACE: &str = "overwritten-in-place";
+pub const REMOVED: &str = "removed-too-early";
 const ORDER: &str = "order-assumed";
 const ERROR: &str = "error-ignored";
 const WRONG: &str = "synced-the-wrong-thing";
@@ -86,7 +86,7 @@ const FAILING: &[(&str, &str)] = &[
 
 /// What `refit run --durability OPTIONS -- WORDS` says of a program that runs in a directory of its own, where a file
 /// `old` lies.
-fn judged(env: &TestEnv, name: &str, options: &[&str], words: &[&str]) -> (Output, Value) {
+pub fn judged(env: &TestEnv, name: &str, options: &[&str], words: &[&str]) -> (Output, Value) {
     let directory = env.subdir(name);
     fs::write(format!("{directory}/old"), "old content\n").expect("the directory is ours");
     let json = env.path(&format!("{name}.json"));
@@ -101,7 +101,7 @@ fn judged(env: &TestEnv, name: &str, options: &[&str], words: &[&str]) -> (Outpu
     (output, durability)
 }
 
-fn findings(report: &Value) -> &[Value] {
+pub fn findings(report: &Value) -> &[Value] {
     report["findings"].as_array().expect("a list")
 }
 
@@ -111,6 +111,15 @@ fn broken(report: &Value) -> BTreeSet<&str> {
         .iter()
         .filter(|finding| finding["level"] != "note" || finding["rule"] == ORDER);
     found
+        .map(|finding| finding["rule"].as_str().expect("a name"))
+        .collect()
+}
+
+/// Rules that are broken, but for notes.
+pub fn heavy(report: &Value) -> BTreeSet<&str> {
+    let found = findings(report).iter();
+    found
+        .filter(|finding| finding["level"] != "note")
         .map(|finding| finding["rule"].as_str().expect("a name"))
         .collect()
 }

@@ -103,6 +103,7 @@ mod doctor_process;
 mod doctor_process_access;
 mod documents;
 mod durability;
+mod durability_programs;
 mod endurance;
 mod export_kubernetes;
 mod export_oci;
@@ -339,6 +340,7 @@ const TABLE: &[&[Test]] = &[
     doctor_process_access::TESTS,
     documents::TESTS,
     durability::TESTS,
+    durability_programs::TESTS,
     endurance::TESTS,
     export_workload::TESTS,
     export_kubernetes::TESTS,
