@@ -20,6 +20,7 @@ pub const TESTS: &[Test] = &[
     test!(what_is_known_is_left_out),
     test!(paths_can_be_left_out),
     test!(sarif_names_rule_file_and_line),
+    test!(junit_has_a_test_case_for_each_rule),
     test!(sqlite_is_right_where_it_says_so),
     test!(a_program_that_fails_acknowledges_nothing_by_its_end),
     test!(many_processes_at_once_lose_no_event),
@@ -356,6 +357,29 @@ fn sarif_names_rule_file_and_line(env: &TestEnv) -> Outcome {
     Outcome::Pass
 }
 
+fn junit_has_a_test_case_for_each_rule(env: &TestEnv) -> Outcome {
+    let program = env.program("file_rules");
+    let junit = env.path("found.xml");
+    let options = ["--junit", &junit];
+    judged(env, "junit", &options, &[&program, "replace_no_sync"]);
+    let text = fs::read_to_string(&junit).expect("it was written");
+    assert_eq!(text.matches("<testcase ").count(), 8, "{text}");
+    assert_eq!(text.matches("<failure ").count(), 1, "{text}");
+    assert!(text.contains("tests=\"8\" failures=\"1\""), "{text}");
+    let (_, failed) = text
+        .split_once("name=\"replaced-unsynced\"")
+        .expect("it is there");
+    assert!(
+        failed
+            .trim_start_matches(" time=\"0\">")
+            .trim_start()
+            .starts_with("<failure "),
+        "{text}"
+    );
+    assert!(failed.contains("file_rules.c:"), "{text}");
+    Outcome::Pass
+}
+
 fn sqlite_is_right_where_it_says_so(env: &TestEnv) -> Outcome {
     env.require_command("sqlite3");
     let insert = "create table t(a); insert into t values(1); update t set a=2; delete from t; insert into t values(3);";
@@ -415,6 +439,10 @@ fn what_cannot_be_seen_is_named(env: &TestEnv) -> Outcome {
         told.contains("nothing was seen of what was done to files"),
         "{told}"
     );
+    // A gate does not pass by what it cannot see.
+    let options = ["--fail-on", REPLACED];
+    let (output, _) = judged(env, "gate", &options, &[&program, "1", &file]);
+    expect_message(&output, 1, "--fail-on: not all was seen");
     Outcome::Pass
 }
 

@@ -1,14 +1,18 @@
 //! What the durability check found: in sentences, as lines of the summary, and as SARIF.
 
+mod junit;
 mod sarif;
 
 use std::collections::BTreeSet;
 
-use refit_run::{AcknowledgedBy, Circumstance, DurabilityReport, Finding, Kept, Level, RunReport};
+use refit_run::{
+    AcknowledgedBy, Circumstance, Coverage, DurabilityReport, Finding, Kept, Level, RunReport,
+};
 
 use crate::format::{bytes, file_name, grouped, plural};
 use crate::stacks::call_chain;
 
+pub use junit::junit;
 pub use sarif::sarif;
 
 /// Functions of a call, the innermost first.
@@ -106,6 +110,34 @@ fn title(finding: &Finding) -> String {
 pub(crate) fn lines(report: &RunReport, lines: &mut Vec<String>) {
     if let Some(durability) = &report.durability {
         of_report(durability, lines);
+        not_seen(&report.run.coverage, lines);
+    }
+}
+
+/// Whose changes of files nobody told.
+fn not_seen(coverage: &Coverage, lines: &mut Vec<String>) {
+    let missing = coverage
+        .processes_seen
+        .saturating_sub(coverage.processes_reached);
+    if missing > 0 {
+        lines.push(format!(
+            "  {} of {} not reached: what they do to files is seen by size and time alone, where another one names or syncs it",
+            grouped(missing),
+            plural(coverage.processes_seen, "process")
+        ));
+    }
+    let mut own: Vec<&str> = coverage
+        .unknown
+        .iter()
+        .filter_map(|unknown| Some(file_name(unknown.executable.as_deref()?)))
+        .collect();
+    own.dedup();
+    if !own.is_empty() {
+        lines.push(format!(
+            "  {} may write by calls that are not seen ({})",
+            own.join(", "),
+            coverage.unknown[0].what
+        ));
     }
 }
 

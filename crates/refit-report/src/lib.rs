@@ -60,7 +60,7 @@ pub mod watch;
 mod sample;
 
 pub use crate::cpu_profile::{cpu_lines, cpu_profile};
-pub use crate::durability::sarif;
+pub use crate::durability::{junit as durability_junit, sarif};
 pub use crate::explanation::explanation;
 pub use crate::format::shell_word;
 pub use crate::formats::{FORMATS, MARKDOWN, ResultFormat};

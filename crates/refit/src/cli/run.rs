@@ -105,6 +105,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", requires = "durability", help_heading = DURABILITY)]
     pub sarif: Option<PathBuf>,
 
+    /// Write the rules to FILE as JUnit test cases: those of --fail-on fail where they are
+    /// broken, without it those that errors break
+    #[arg(long, value_name = "FILE", requires = "durability", help_heading = DURABILITY)]
+    pub junit: Option<PathBuf>,
+
     /// Write each sync call to FILE as it is made, one JSON line each
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub trace_sync: Option<PathBuf>,

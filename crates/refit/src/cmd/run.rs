@@ -39,6 +39,7 @@ struct Plan {
     heap_stacks: Option<ResultFile>,
     cpu_stacks: Option<ResultFile>,
     sarif: Option<ResultFile>,
+    junit: Option<ResultFile>,
     /// What was found before.
     known: Option<DurabilityReport>,
 }
@@ -105,6 +106,7 @@ fn plan(args: RunArgs) -> Result<Option<Plan>> {
         ("--heap-stacks", &args.heap_stacks),
         ("--cpu-stacks", &args.cpu_stacks),
         ("--sarif", &args.sarif),
+        ("--junit", &args.junit),
     ])?;
     if args.durability {
         refuse_swapped_syncs(&settings)?;
@@ -115,7 +117,7 @@ fn plan(args: RunArgs) -> Result<Option<Plan>> {
     let trace = args.trace_sync.as_deref().map(stream).transpose();
     let create = |path: &Option<PathBuf>| path.as_deref().map(ResultFile::create).transpose();
     let (heap_stacks, cpu_stacks) = (create(&args.heap_stacks), create(&args.cpu_stacks));
-    let sarif = create(&args.sarif);
+    let (sarif, junit) = (create(&args.sarif), create(&args.junit));
     Ok(Some(Plan {
         args,
         settings,
@@ -125,6 +127,7 @@ fn plan(args: RunArgs) -> Result<Option<Plan>> {
         heap_stacks: heap_stacks.context("--heap-stacks")?,
         cpu_stacks: cpu_stacks.context("--cpu-stacks")?,
         sarif: sarif.context("--sarif")?,
+        junit: junit.context("--junit")?,
         known,
     }))
 }
@@ -170,6 +173,7 @@ fn start(mut plan: Plan) -> Result<ExitCode> {
         &plan.heap_stacks,
         &plan.cpu_stacks,
         &plan.sarif,
+        &plan.junit,
     ];
     let has_file = plan.trace.is_some() || results.iter().any(|file| file.is_some());
     let count = !plan.args.quiet || has_file || plan.args.durability;
@@ -346,12 +350,8 @@ fn finish(
         durability: durability.as_ref().and_then(|known| known.clone().ok()),
         run,
     };
-    if let (Some(file), Some(found)) = (plan.sarif.take(), &report.durability) {
-        let directory = std::env::current_dir().unwrap_or_default();
-        let text = refit_report::sarif(found, &report.refit, &directory);
-        if let Err(error) = file.write(text.as_bytes()) {
-            say(format_args!("--sarif: {error:#}"));
-        }
+    if let Some(found) = &report.durability {
+        write_findings(&mut plan, found, &report.refit);
     }
     if let Some(file) = plan.json
         && let Err(error) = write_json(file, &report)
@@ -393,6 +393,29 @@ fn finish(
     end_as(ended.end)
 }
 
+/// For code-scanning pages and test pages.
+fn write_findings(plan: &mut Plan, found: &DurabilityReport, version: &str) {
+    let directory = std::env::current_dir().unwrap_or_default();
+    let words = plan.args.command.iter().map(|word| word.to_string_lossy());
+    let words: Vec<String> = words.map(|word| refit_report::shell_word(&word)).collect();
+    let sarif = || refit_report::sarif(found, version, &directory);
+    let junit = || {
+        let fail_on = &plan.args.fail_on;
+        refit_report::durability_junit(found, &words.join(" "), fail_on)
+    };
+    let texts = [
+        ("--sarif", plan.sarif.take(), sarif()),
+        ("--junit", plan.junit.take(), junit()),
+    ];
+    for (option, file, text) in texts {
+        if let Some(file) = file
+            && let Err(error) = file.write(text.as_bytes())
+        {
+            say(format_args!("{option}: {error:#}"));
+        }
+    }
+}
+
 /// What no sync covered, as far as that can be told.
 fn durability(
     check: DurabilityCheck,
@@ -410,6 +433,12 @@ fn durability(
 fn gate(fail_on: &[Rule], found: Option<Result<DurabilityReport, String>>) -> bool {
     match found {
         None => false,
+        Some(Ok(found)) if !fail_on.is_empty() && (found.programs == 0 || found.lost > 0) => {
+            say(
+                "--fail-on: not all was seen of what was done to files, so the rules count as broken",
+            );
+            true
+        }
         Some(Ok(found)) => found
             .new_findings()
             .any(|finding| fail_on.contains(&finding.rule)),
