@@ -121,6 +121,11 @@ crash-night: ## cut the power of every recipe with a promise, as root, for hours
 	$(MAKE) all
 	scripts/crash-night $(REFIT) $(NIGHT)
 
+rule-cuts: ## the table of docs/durability.md: what power cuts take where a rule of the durability check is broken, as root
+	scripts/setup crash
+	$(MAKE) all
+	REFIT_BIN=$(REFIT) scripts/rule-cuts
+
 # Builds only what is not there yet, so that `sudo make install` needs no toolchain.
 install: $(REFIT) ## copy binary, manual pages, completions, docs below PREFIX (/usr/local), respecting DESTDIR
 	REFIT=$(abspath $(REFIT)) scripts/dist layout "$(DESTDIR)" "$(PREFIX:/%=%)"

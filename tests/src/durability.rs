@@ -432,7 +432,7 @@ fn many_processes_at_once_lose_no_event(env: &TestEnv) -> Outcome {
 fn what_cannot_be_seen_is_named(env: &TestEnv) -> Outcome {
     let program = env.program("static_fsync");
     let file = env.path("f");
-    let (output, report) = judged(env, "static", &[], &[&program, "1", &file]);
+    let (output, report) = judged(env, "static", &[], &[&program, &file]);
     assert_eq!(number(&report["programs"]), 0);
     let told = described(&output);
     assert!(
@@ -441,7 +441,7 @@ fn what_cannot_be_seen_is_named(env: &TestEnv) -> Outcome {
     );
     // A gate does not pass by what it cannot see.
     let options = ["--fail-on", REPLACED];
-    let (output, _) = judged(env, "gate", &options, &[&program, "1", &file]);
+    let (output, _) = judged(env, "gate", &options, &[&program, &file]);
     expect_message(&output, 1, "--fail-on: not all was seen");
     Outcome::Pass
 }

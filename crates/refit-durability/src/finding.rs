@@ -3,7 +3,7 @@
 use refit_meter::Frame;
 use serde::{Deserialize, Serialize};
 
-use crate::rule::{Kept, Rule};
+use crate::rule::Rule;
 
 /// How much a finding weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -55,8 +55,48 @@ pub enum Circumstance {
     Failed(String),
     /// A sync failed with this error, was repeated without a write, and succeeded.
     Retried(String),
-    /// sync_file_range, msync with MS_ASYNC, ...: the call that covered nothing.
-    NotCoveredBy(String),
+    /// This call does not cover it.
+    NotCoveredBy(WrongSync),
+}
+
+/// A call that many take for a sync of what was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum WrongSync {
+    /// sync_file_range(2).
+    Range,
+    /// msync(2) with MS_ASYNC.
+    AsyncMap,
+    /// fsync(2) while bytes waited in the buffer of a stream.
+    Stream,
+    /// fsync(2) of the directory.
+    Directory,
+}
+
+/// File systems on which cuts were made: see [`Circumstance::shown_on`].
+pub const CUT: [&str; 3] = ["ext4", "xfs", "btrfs"];
+
+impl Circumstance {
+    /// Those of [`CUT`] on which cuts have shown a loss (scripts/rule-cuts; docs/durability.md has the counts); `None`:
+    /// no cuts were made of this.
+    #[must_use]
+    pub fn shown_on(&self) -> Option<&'static [&'static str]> {
+        match self {
+            Circumstance::RenamedFrom(_)
+            | Circumstance::Name(_)
+            | Circumstance::OtherDirectorySynced(_)
+            | Circumstance::Written
+            | Circumstance::ReplacedBy(_)
+            | Circumstance::NotCoveredBy(WrongSync::Range | WrongSync::Directory) => Some(&CUT),
+            Circumstance::Truncated(_) => Some(&["ext4", "xfs"]),
+            Circumstance::NameOfSynced(_) => Some(&[]),
+            Circumstance::SyncedLater(_)
+            | Circumstance::Failed(_)
+            | Circumstance::Retried(_)
+            | Circumstance::NotCoveredBy(WrongSync::AsyncMap | WrongSync::Stream) => None,
+        }
+    }
 }
 
 /// What an acknowledgement was.
@@ -94,8 +134,10 @@ pub struct Finding {
     pub count: u64,
     /// Of how many paths.
     pub paths: u64,
-    /// What file systems keep of it.
-    pub kept: Kept,
+    /// Those of ext4, xfs and btrfs on which power cuts have shown that it loses something; absent where no cuts were made
+    /// of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_on: Option<Vec<String>>,
     /// Where the call was made, the outermost function first; empty where the stack is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<Frame>,

@@ -17,9 +17,9 @@ mod rule;
 mod stack_table;
 
 pub use acknowledgement::Ack;
-pub use finding::{AcknowledgedBy, Circumstance, DurabilityReport, Finding, Level};
+pub use finding::{AcknowledgedBy, CUT, Circumstance, DurabilityReport, Finding, Level, WrongSync};
 pub use ignored::Ignored;
 pub use model::{Group, Judged, Judgement, Model};
 pub use reader::Reader;
-pub use rule::{Kept, Rule};
+pub use rule::Rule;
 pub use stack_table::StackId;

@@ -126,7 +126,10 @@ fn finding(group: &Group, stacks: &mut StackTable) -> Finding {
         executable,
         count: group.count,
         paths: group.paths.len() as u64,
-        kept: first.kept,
+        shown_on: first
+            .circumstance
+            .shown_on()
+            .map(|shown| shown.iter().map(|name| (*name).to_owned()).collect()),
         written_at: match written_at == at {
             true => Vec::new(),
             false => written_at,

@@ -151,21 +151,6 @@ impl Rule {
     }
 }
 
-/// What file systems did after a power cut where the rule was broken, as it was measured (docs/durability.md).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Kept {
-    /// Lost on ext4, xfs and btrfs.
-    Nowhere,
-    /// Lost on some of them, or with some mount options.
-    Somewhere,
-    /// Kept on ext4, xfs and btrfs of Linux 6.18, although nothing promises it.
-    ByLinux,
-    /// It was not measured.
-    Unmeasured,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,8 @@ mod sarif;
 use std::collections::BTreeSet;
 
 use refit_run::{
-    AcknowledgedBy, Circumstance, Coverage, DurabilityReport, Finding, Kept, Level, RunReport,
+    AcknowledgedBy, CUT, Circumstance, Coverage, DurabilityReport, Finding, Level, RunReport,
+    WrongSync,
 };
 
 use crate::format::{bytes, file_name, grouped, plural};
@@ -31,32 +32,32 @@ pub fn sentence(finding: &Finding) -> String {
         Some(AcknowledgedBy::Exit) => "when the command ended with 0",
         None => "when it was renamed",
     };
-    let kept = kept(finding.kept);
+    let shown = shown(finding);
     match &finding.circumstance {
         Circumstance::RenamedFrom(old) => format!(
             "{} was renamed over {name} with data that no sync covers: after a power cut {name} may be empty, torn or old \
-             ({kept})",
+             ({shown})",
             file_name(old)
         ),
         Circumstance::Name(what) => format!(
-            "{name} was {what}, and its directory was not synced {when}: a power cut takes that back ({kept})"
+            "{name} was {what}, and its directory was not synced {when}: a power cut takes that back ({shown})"
         ),
         Circumstance::NameOfSynced(what) => format!(
-            "{name} was {what}, and its directory was not synced {when}; the file itself was ({kept})"
+            "{name} was {what}, and its directory was not synced {when}; the file itself was ({shown})"
         ),
         Circumstance::OtherDirectorySynced(other) => format!(
-            "{name} lies in a directory that was not synced {when}; {other} was, which has nothing to do with it ({kept})"
+            "{name} lies in a directory that was not synced {when}; {other} was, which has nothing to do with it ({shown})"
         ),
         Circumstance::Written => format!(
-            "no sync covers what was written to {name} {when}: a power cut may take it ({kept})"
+            "no sync covers what was written to {name} {when}: a power cut may take it ({shown})"
         ),
         Circumstance::Truncated(size) => format!(
             "{} of {name} were truncated to be written again: a power cut before the next sync may leave it empty or \
-             partial ({kept})",
+             partial ({shown})",
             bytes(*size as f64)
         ),
         Circumstance::ReplacedBy(new) => format!(
-            "{name} was removed before {} was durable: a power cut may leave neither ({kept})",
+            "{name} was removed before {} was durable: a power cut may leave neither ({shown})",
             match file_name(new) == name {
                 true => "the file that replaces it",
                 false => file_name(new),
@@ -64,7 +65,7 @@ pub fn sentence(finding: &Finding) -> String {
         ),
         Circumstance::SyncedLater(later) => format!(
             "{name} was written before {}, and only the second one was synced: a power cut may keep it without the first \
-             ({kept})",
+             ({shown})",
             file_name(later)
         ),
         Circumstance::Failed(error) => format!(
@@ -75,19 +76,50 @@ pub fn sentence(finding: &Finding) -> String {
             "a sync of {name} failed with {error} and was repeated without writing the data again: the second one \
              succeeds, and the data is not on the disk"
         ),
-        Circumstance::NotCoveredBy(call) => format!(
-            "{call} does not make {name} durable, and no other sync covered it {when} ({kept})"
+        Circumstance::NotCoveredBy(wrong) => format!(
+            "{} does not make {name} durable, and no other sync covered it {when} ({shown})",
+            call(*wrong)
         ),
     }
 }
 
-/// What file systems did, as far as it was measured.
-fn kept(kept: Kept) -> &'static str {
-    match kept {
-        Kept::Nowhere => "lost on ext4, xfs and btrfs",
-        Kept::Somewhere => "seen on ext4, xfs and btrfs, not each time",
-        Kept::ByLinux => "ext4, xfs and btrfs keep it all the same, which nothing promises",
-        Kept::Unmeasured => "not measured on any file system",
+/// Where power cuts have shown it.
+fn shown(finding: &Finding) -> String {
+    let Some(shown) = &finding.shown_on else {
+        return "no power cuts were made of this".to_owned();
+    };
+    let (on, not_on): (Vec<&str>, Vec<&str>) = CUT
+        .iter()
+        .partition(|name| shown.iter().any(|one| one == *name));
+    match (on.is_empty(), not_on.is_empty()) {
+        (true, _) => format!(
+            "power cuts on {} have shown no loss, which nothing promises",
+            all_of(&not_on)
+        ),
+        (_, true) => format!("power cuts on {} have shown it", all_of(&on)),
+        _ => format!(
+            "power cuts on {} have shown it, on {} not",
+            all_of(&on),
+            all_of(&not_on)
+        ),
+    }
+}
+
+/// `ext4, xfs and btrfs`.
+fn all_of(names: &[&str]) -> String {
+    match names {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+/// For people.
+fn call(wrong: WrongSync) -> &'static str {
+    match wrong {
+        WrongSync::Range => "sync_file_range",
+        WrongSync::AsyncMap => "msync with MS_ASYNC",
+        WrongSync::Stream => "a sync before the stream was flushed",
+        WrongSync::Directory => "a sync of its directory",
     }
 }
 

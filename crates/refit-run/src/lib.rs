@@ -60,7 +60,8 @@ pub use refit_knobs::{AllocatorKind, Explanation};
 // launched, and what is read of it.
 pub use cpu_sampling::CpuSampling;
 pub use refit_durability::{
-    Ack, AcknowledgedBy, Circumstance, DurabilityReport, Finding, Ignored, Kept, Level, Rule,
+    Ack, AcknowledgedBy, CUT, Circumstance, DurabilityReport, Finding, Ignored, Level, Rule,
+    WrongSync,
 };
 pub use refit_launch::{
     End, Ended, LaunchError, Options, Prepared, Running, StartError, Usage, allocator,

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use crate::file_systems::FileSystems;
 use crate::finding::{AcknowledgedBy, Circumstance, Level};
 use crate::ignored::Ignored;
-use crate::rule::{Kept, Rule};
+use crate::rule::Rule;
 use crate::stack_table::StackId;
 
 /// Paths of one place beyond this number are not told apart.
@@ -34,8 +34,6 @@ pub struct Judged {
     pub place: Option<StackId>,
     /// Where the data was written.
     pub written: Option<StackId>,
-    /// What file systems keep of it.
-    pub kept: Kept,
 }
 
 impl Judged {

@@ -1,6 +1,10 @@
 //! Sequences of events, and what they break.
 
+use super::data::O_CREAT;
+use super::names::is_copy;
 use super::*;
+use crate::finding::Level;
+use crate::rule::Rule;
 
 const DIRECTORY: FileId = FileId {
     device: 1,

@@ -5,7 +5,7 @@ use refit_session::file_events::FileId;
 use super::Caller;
 use super::judgement::Judged;
 use crate::finding::{AcknowledgedBy, Circumstance, Level};
-use crate::rule::{Kept, Rule};
+use crate::rule::Rule;
 
 /// What was done to a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct NameState {
     pub file: FileId,
     pub is_regular: bool,
     pub path: String,
-    /// Something had it before.
+    /// The name was durable: something had it before.
     pub replaces: bool,
     /// What a power cut may bring back under it is a file with durable content.
     pub is_over_durable: bool,
@@ -94,17 +94,17 @@ impl NameState {
             (AcknowledgedBy::Exit, _) if cares => Level::Warning,
             (AcknowledgedBy::Exit, _) => Level::Note,
         };
-        let (rule, circumstance, kept) = if self.is_file_synced {
+        let (rule, circumstance) = if self.is_file_synced {
             let text = self.change.text().to_owned();
             let what = Circumstance::NameOfSynced(text);
-            (Rule::NameUnsynced, what, Kept::ByLinux)
+            (Rule::NameUnsynced, what)
         } else if let Some(other) = &self.other_synced {
             let what = Circumstance::OtherDirectorySynced(other.clone());
-            (Rule::SyncedTheWrongThing, what, Kept::Nowhere)
+            (Rule::SyncedTheWrongThing, what)
         } else {
             let text = self.change.text().to_owned();
             let what = Circumstance::Name(text);
-            (Rule::NameUnsynced, what, Kept::Nowhere)
+            (Rule::NameUnsynced, what)
         };
         Some(Judged {
             rule,
@@ -119,7 +119,6 @@ impl NameState {
             image: self.caller.image,
             place: self.caller.place,
             written: None,
-            kept,
         })
     }
 }

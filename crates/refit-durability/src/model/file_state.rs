@@ -3,6 +3,7 @@
 use refit_session::file_events::{FileFacts, FileId};
 
 use super::Caller;
+use crate::finding::WrongSync;
 
 /// How a file was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,31 +16,6 @@ pub enum Change {
     Truncated,
     /// By a call that was not told: its size or its time differ.
     Unseen,
-}
-
-/// A call that many take for a sync of what was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WrongSync {
-    /// sync_file_range(2).
-    Range,
-    /// msync(2) with MS_ASYNC.
-    AsyncMap,
-    /// fsync(2) while bytes waited in the buffer of a stream.
-    Stream,
-    /// fsync(2) of the directory.
-    Directory,
-}
-
-impl WrongSync {
-    /// For people.
-    pub fn text(self) -> &'static str {
-        match self {
-            WrongSync::Range => "sync_file_range",
-            WrongSync::AsyncMap => "msync with MS_ASYNC",
-            WrongSync::Stream => "a sync before the stream was flushed",
-            WrongSync::Directory => "a sync of its directory",
-        }
-    }
 }
 
 /// Changes that no sync covers.

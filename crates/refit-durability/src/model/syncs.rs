@@ -1,0 +1,128 @@
+//! Calls that ask for durability, and what each covers.
+
+use refit_session::file_events::{FileEvent, FileId, IN_STREAM, Operation};
+
+use super::judgement::Judged;
+use super::{Caller, LastSync, Model};
+use crate::finding::{Circumstance, Level, WrongSync};
+use crate::rule::Rule;
+
+/// Errors that say that a descriptor cannot be synced, not that data was lost.
+const NOT_SYNCABLE: [i32; 4] = [-9, -22, -30, -95]; // EBADF, EINVAL, EROFS, EOPNOTSUPP
+
+impl Model {
+    pub(super) fn synced(&mut self, event: &FileEvent, caller: Caller) {
+        self.judgement.counts.syncs += 1;
+        if event.result < 0 {
+            if !NOT_SYNCABLE.contains(&event.result) && event.file.is_regular() {
+                let file = self.file(&event.file, &event.path, event.number);
+                file.failed = Some((-event.result, event.number, caller));
+            }
+            return;
+        }
+        if event.file.is_directory() {
+            self.directory_synced(event, caller);
+        } else if event.file.is_regular() {
+            self.file_synced(event, caller);
+        }
+    }
+
+    pub(super) fn file_synced(&mut self, event: &FileEvent, caller: Caller) {
+        let id = event.file.id;
+        let is_full = event.operation == Operation::Synced;
+        let mut covers_names = false;
+        for name in self.names.values_mut() {
+            if name.file == id && name.number < event.began && name.is_covered_by_file(is_full) {
+                covers_names |= !name.is_file_synced;
+                name.is_file_synced = true;
+            }
+        }
+        let file = self.file(&event.file, &event.path, event.number);
+        let retried = file
+            .failed
+            .filter(|(_, number, _)| !file.has_changed_since(*number));
+        if let Some((error, _, _)) = retried {
+            let path = file.path.clone();
+            self.judgement.add(Judged {
+                rule: Rule::ErrorIgnored,
+                level: Level::Error,
+                circumstance: Circumstance::Retried(error_name(error)),
+                acknowledged: None,
+                path,
+                device: id.device,
+                image: caller.image,
+                place: caller.place,
+                written: None,
+            });
+        }
+        // Where it was written again, that may have been the same data.
+        let file = self.file(&event.file, &event.path, event.number);
+        file.failed = None;
+        if retried.is_some() {
+            return;
+        }
+        let written = file.dirt.as_ref().map(|dirt| dirt.first);
+        let is_idle = file.is_idle(&event.file) && !covers_names;
+        let directory = file.directory;
+        file.synced(event.began, Some(&event.file));
+        if event.has(IN_STREAM) {
+            file.wrong = Some((WrongSync::Stream, caller));
+        }
+        if directory.inode != 0 {
+            self.with_synced_files.insert(directory);
+        }
+        self.judgement.counts.idle_syncs += u64::from(is_idle);
+        if let Some(written) = written {
+            let last = LastSync {
+                written,
+                began: event.began,
+                path: event.path.clone(),
+                file: id,
+            };
+            self.last_sync.insert(caller.pid, last);
+        }
+    }
+
+    pub(super) fn directory_synced(&mut self, event: &FileEvent, caller: Caller) {
+        let id = event.file.id;
+        let before = self.names.len();
+        self.names
+            .retain(|(directory, _), name| *directory != id || name.number >= event.began);
+        let is_idle = self.names.len() == before;
+        self.judgement.counts.idle_syncs += u64::from(is_idle);
+        for name in self.names.values_mut() {
+            if is_idle && name.caller.pid == caller.pid && name.number < event.began {
+                name.other_synced = Some(event.path.clone());
+            }
+        }
+        if self.with_synced_files.contains(&id) {
+            return;
+        }
+        for file in self.files.values_mut() {
+            let is_there = file.directory == id && file.dirt.is_some();
+            if is_there && file.wrong.is_none() {
+                file.wrong = Some((WrongSync::Directory, caller));
+            }
+        }
+    }
+
+    pub(super) fn all_synced(&mut self, event: &FileEvent, device: Option<u64>) {
+        self.judgement.counts.syncs += 1;
+        let is_meant = |id: &FileId| device.is_none_or(|device| device == id.device);
+        for (_, file) in self.files.iter_mut().filter(|(id, _)| is_meant(id)) {
+            file.synced(event.began, None);
+        }
+        self.names
+            .retain(|(directory, _), name| !is_meant(directory) || name.number >= event.began);
+    }
+}
+
+/// `EIO`, or a number where it is a rare one.
+pub(super) fn error_name(error: i32) -> String {
+    match error {
+        5 => "EIO".to_owned(),
+        28 => "ENOSPC".to_owned(),
+        122 => "EDQUOT".to_owned(),
+        number => format!("error {number}"),
+    }
+}
