@@ -64,6 +64,8 @@ pub struct Model {
     parents: HashMap<u32, u32>,
     /// The last sync of a file by each process.
     last_sync: HashMap<u32, LastSync>,
+    /// Paths of directories that were synced: a descriptor's path is told once.
+    directories: HashMap<FileId, String>,
     /// Directories in which some file was synced.
     with_synced_files: HashSet<FileId>,
     judgement: Judgement,
@@ -81,6 +83,7 @@ impl Model {
             maps: Vec::new(),
             parents: HashMap::new(),
             last_sync: HashMap::new(),
+            directories: HashMap::new(),
             with_synced_files: HashSet::new(),
             judgement: Judgement::new(ignored, FileSystems::default()),
         }

@@ -1,6 +1,7 @@
 #include "events.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -46,17 +47,33 @@ static int has_room(uint64_t number)
 	return 0;
 }
 
-/* Who started a process, asked once for each: a child after vfork shares this memory. */
-static uint32_t parent_of(uint32_t pid)
+/* Who this process is. Lies in a page that fork wipes (MADV_WIPEONFORK), so that a child
+ * asks again; what a child after vfork does counts for its parent. */
+struct self {
+	uint32_t pid; /* 0: not asked yet */
+	uint32_t parent;
+};
+static struct self *self;
+
+static struct self asked(void)
 {
-	static uint64_t known; /* pid << 32 | parent */
-	uint64_t found = __atomic_load_n(&known, __ATOMIC_RELAXED);
-	if (UNLIKELY(found >> 32 != pid)) {
-		found = (uint64_t)pid << 32 |
-			(uint32_t)prim_syscall(SYS_getppid, 0, 0, 0, 0);
-		__atomic_store_n(&known, found, __ATOMIC_RELAXED);
+	return (struct self){
+		.pid = (uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0),
+		.parent = (uint32_t)prim_syscall(SYS_getppid, 0, 0, 0, 0),
+	};
+}
+
+static struct self this_process(void)
+{
+	if (UNLIKELY(!self)) {
+		return asked();
 	}
-	return (uint32_t)found;
+	if (UNLIKELY(!__atomic_load_n(&self->pid, __ATOMIC_ACQUIRE))) {
+		struct self now = asked();
+		self->parent = now.parent;
+		__atomic_store_n(&self->pid, now.pid, __ATOMIC_RELEASE);
+	}
+	return *self;
 }
 
 static struct refit_file_event *claim(void)
@@ -78,8 +95,9 @@ static struct refit_file_event *claim(void)
 	event->path[0] = event->old_path[0] = '\0';
 	event->own_turn = number + 1;
 	event->image = image;
-	event->pid = (uint32_t)prim_syscall(SYS_getpid, 0, 0, 0, 0);
-	event->parent = parent_of(event->pid);
+	struct self process = this_process();
+	event->pid = process.pid;
+	event->parent = process.parent;
 	event->descriptor = -1;
 	return event;
 }
@@ -112,13 +130,13 @@ static void list_objects(void)
 	prim_syscall(SYS_close, fd, 0, 0, 0);
 }
 
-/* The 1st, 2nd, 4th, ... event of an image, and no fewer than one in 64: what was
+/* The 1st, 2nd, 4th, ... event of an image, and no fewer than one in 256: what was
  * loaded since is listed then. */
 static void list_objects_at_times(void)
 {
 	uint64_t number = __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED);
 	uint64_t since = __atomic_add_fetch(&unlisted, 1, __ATOMIC_RELAXED);
-	if ((number & (number - 1)) == 0 || since >= 64) {
+	if ((number & (number - 1)) == 0 || since >= 256) {
 		__atomic_store_n(&unlisted, 0, __ATOMIC_RELAXED);
 		list_objects();
 	}
@@ -289,6 +307,23 @@ static uint64_t random_number(void)
 	return n;
 }
 
+/* NULL where the kernel cannot wipe it (before Linux 4.14). */
+static struct self *map_self(void)
+{
+	const long page = 4096;
+	long at = prim_syscall6(SYS_mmap, 0, page, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (prim_failed(at)) {
+		return NULL;
+	}
+	if (prim_syscall(SYS_madvise, at, page, 18 /* MADV_WIPEONFORK */, 0) !=
+	    0) {
+		prim_syscall(SYS_munmap, at, page, 0, 0);
+		return NULL;
+	}
+	return (struct self *)at;
+}
+
 extern char **environ;
 
 #define PATH_SIZE 512
@@ -311,8 +346,8 @@ __attribute__((constructor)) static void construct(void)
 	struct refit_file file = refit_file_of((int)fd);
 	long mapped = file.size == sizeof(struct refit_file_events)
 			      ? prim_syscall6(SYS_mmap, 0, (long)file.size,
-					      3 /* PROT_READ | PROT_WRITE */,
-					      1 /* MAP_SHARED */, fd, 0)
+					      PROT_READ | PROT_WRITE, MAP_SHARED,
+					      fd, 0)
 			      : -EINVAL;
 	prim_syscall(SYS_close, fd, 0, 0, 0);
 	struct refit_file_events *events = (void *)mapped;
@@ -320,6 +355,7 @@ __attribute__((constructor)) static void construct(void)
 		return;
 	}
 	image = random_number();
+	self = map_self();
 	__atomic_fetch_add(&events->images, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&refit_events, events, __ATOMIC_RELEASE);
 }

@@ -40,7 +40,7 @@ void refit_tell_open(int fd, struct refit_name name, int flags,
 		if (before.inode == 0) {
 			event->directory = refit_directory_of(name);
 		}
-		refit_put_path_of(event->path, fd);
+		refit_put_new_path_of(event->path, fd);
 		refit_end_event(event);
 	}
 }

@@ -27,7 +27,7 @@ static void tell(enum refit_file_operation operation, int fd, uint64_t began,
 	event->result = (int32_t)(result < 0 ? -errno : 0);
 	event->flags = flags;
 	if (fd >= 0) {
-		refit_put_path_of(event->path, fd);
+		refit_put_new_path_of(event->path, fd);
 	}
 	refit_end_event(event);
 }

@@ -34,11 +34,20 @@ static void acknowledge(int fd, struct refit_file file)
 	}
 }
 
-/* Whether each write waits for the disk. */
+/* Whether each write waits for the disk: as it was opened (fcntl(2): F_SETFL does not
+ * change that). */
 static int is_synchronous(int fd)
 {
-	long flags = prim_syscall(SYS_fcntl, fd, F_GETFL, 0, 0);
-	return flags >= 0 && flags & O_DSYNC;
+	unsigned bits = refit_bits_of(fd);
+	if (!(bits & REFIT_SYNC_IS_KNOWN)) {
+		long flags = prim_syscall(SYS_fcntl, fd, F_GETFL, 0, 0);
+		bits = REFIT_SYNC_IS_KNOWN;
+		if (flags >= 0 && flags & O_DSYNC) {
+			bits |= REFIT_IS_SYNCHRONOUS;
+		}
+		refit_set_bits(fd, bits);
+	}
+	return (bits & REFIT_IS_SYNCHRONOUS) != 0;
 }
 
 void refit_tell_write(int fd, unsigned flags)
@@ -64,7 +73,7 @@ void refit_tell_write(int fd, unsigned flags)
 		if (!(flags & REFIT_FILE_DURABLE) && is_synchronous(fd)) {
 			event->flags |= REFIT_FILE_DURABLE;
 		}
-		refit_put_path_of(event->path, fd);
+		refit_put_new_path_of(event->path, fd);
 		refit_end_event(event);
 		/* A durable write leaves those before it as they were. */
 		refit_descriptor_is(fd, flags & REFIT_FILE_DURABLE ? 0 : now);
@@ -183,7 +192,7 @@ static void resized(int fd, struct refit_name name, off_t size,
 	event->other = before;
 	if (fd >= 0) {
 		event->file = refit_file_of(fd);
-		refit_put_path_of(event->path, fd);
+		refit_put_new_path_of(event->path, fd);
 	} else {
 		event->file = refit_file_named(name, 1);
 		refit_put_path(event->path, name);
@@ -265,7 +274,7 @@ static __attribute__((noinline)) void mapped(void *at, size_t size, int fd)
 		event->file = file;
 		event->at = (uintptr_t)at;
 		event->length = size;
-		refit_put_path_of(event->path, fd);
+		refit_put_new_path_of(event->path, fd);
 		refit_end_event(event);
 	}
 }

@@ -8,7 +8,7 @@ use refit_launch::{Asked, Worker};
 use refit_session::file_events::FileRing;
 
 /// How long it waits for events when there were none.
-const TICK: Duration = Duration::from_millis(1);
+const TICK: Duration = Duration::from_millis(2);
 /// How long the last stacks are unwound, and functions named.
 const LIMIT: Duration = Duration::from_secs(30);
 

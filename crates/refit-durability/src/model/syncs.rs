@@ -63,7 +63,7 @@ impl Model {
         }
         let written = file.dirt.as_ref().map(|dirt| dirt.first);
         let is_idle = file.is_idle(&event.file) && !covers_names;
-        let directory = file.directory;
+        let (directory, path) = (file.directory, file.path.clone());
         file.synced(event.began, Some(&event.file));
         if event.has(IN_STREAM) {
             file.wrong = Some((WrongSync::Stream, caller));
@@ -76,7 +76,7 @@ impl Model {
             let last = LastSync {
                 written,
                 began: event.began,
-                path: event.path.clone(),
+                path,
                 file: id,
             };
             self.last_sync.insert(caller.pid, last);
@@ -90,9 +90,13 @@ impl Model {
             .retain(|(directory, _), name| *directory != id || name.number >= event.began);
         let is_idle = self.names.len() == before;
         self.judgement.counts.idle_syncs += u64::from(is_idle);
+        if !event.path.is_empty() {
+            self.directories.insert(id, event.path.clone());
+        }
+        let path = self.directories.get(&id).cloned().unwrap_or_default();
         for name in self.names.values_mut() {
             if is_idle && name.caller.pid == caller.pid && name.number < event.began {
-                name.other_synced = Some(event.path.clone());
+                name.other_synced = Some(path.clone());
             }
         }
         if self.with_synced_files.contains(&id) {
