@@ -80,8 +80,9 @@ impl Model {
             false => Change::Written,
         };
         file.change(event.number, caller, how, &event.file);
+        let path = file.path.clone();
         if let Some((bytes, by)) = cut {
-            self.truncated(event.file.id.device, &event.path, bytes, by);
+            self.truncated(event.file.id.device, &path, bytes, by);
         }
     }
 
