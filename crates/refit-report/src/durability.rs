@@ -1,5 +1,6 @@
 //! What the durability check found: in sentences, as lines of the summary, and as SARIF.
 
+mod html;
 mod junit;
 mod sarif;
 
@@ -13,6 +14,7 @@ use refit_run::{
 use crate::format::{bytes, file_name, grouped, plural};
 use crate::stacks::call_chain;
 
+pub use html::html;
 pub use junit::junit;
 pub use sarif::sarif;
 
@@ -138,10 +140,14 @@ fn title(finding: &Finding) -> String {
     text
 }
 
-/// The lines of a run.
-pub(crate) fn lines(report: &RunReport, lines: &mut Vec<String>) {
+/// The lines of a run; `with_findings`: each of them too, and not only how many there are.
+pub(crate) fn lines(report: &RunReport, with_findings: bool, lines: &mut Vec<String>) {
     if let Some(durability) = &report.durability {
-        of_report(durability, lines);
+        lines.push(format!("durability: {}", summary(durability)));
+        if with_findings {
+            findings(durability, lines);
+        }
+        gaps(durability, lines);
         not_seen(&report.run.coverage, lines);
     }
 }
@@ -173,8 +179,7 @@ fn not_seen(coverage: &Coverage, lines: &mut Vec<String>) {
     }
 }
 
-fn of_report(report: &DurabilityReport, lines: &mut Vec<String>) {
-    lines.push(format!("durability: {}", summary(report)));
+fn findings(report: &DurabilityReport, lines: &mut Vec<String>) {
     for level in [Level::Error, Level::Warning, Level::Note] {
         let found: Vec<&Finding> = report
             .new_findings()
@@ -195,7 +200,6 @@ fn of_report(report: &DurabilityReport, lines: &mut Vec<String>) {
             ));
         }
     }
-    gaps(report, lines);
 }
 
 /// Errors and warnings, each with its rule, sentence and place in one line; those of one function once.

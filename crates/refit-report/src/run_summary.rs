@@ -35,7 +35,7 @@ const LEAD: &str = "refit: ";
 #[must_use]
 pub fn run_summary(report: &RunReport, width: Option<usize>) -> String {
     let room = width.map(|width| width.saturating_sub(LEAD.len()));
-    let folded = lines(report).into_iter().flat_map(|line| match room {
+    let folded = lines(report, true).into_iter().flat_map(|line| match room {
         Some(room) if !line.starts_with(TRY) => indented(&line, room),
         _ => vec![line],
     });
@@ -56,8 +56,8 @@ fn indented(line: &str, width: usize) -> Vec<String> {
         .collect()
 }
 
-/// They without that; what belongs to the line before is indented.
-fn lines(report: &RunReport) -> Vec<String> {
+/// They without that; what belongs to the line before is indented. `with_findings`: those of the durability check, too.
+fn lines(report: &RunReport, with_findings: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if report.settings.is_empty() {
         observed(report, &mut lines);
@@ -69,7 +69,7 @@ fn lines(report: &RunReport) -> Vec<String> {
         time::worth_trying(report, &mut lines);
     }
     crate::cpu_profile::lines(report, &mut lines);
-    crate::durability::lines(report, &mut lines);
+    crate::durability::lines(report, with_findings, &mut lines);
     report
         .run
         .heap

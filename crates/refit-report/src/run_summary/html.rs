@@ -30,7 +30,8 @@ pub fn html(report: &RunReport) -> String {
 }
 
 fn sections(main: &mut Markup, report: &RunReport) {
-    let lines = lines(report);
+    // The findings have a section of their own.
+    let lines = lines(report, false);
     main.element("section", &[("class", "result")], |section| {
         let mut lines = lines.iter();
         if let Some(first) = lines.next() {
@@ -42,6 +43,9 @@ fn sections(main: &mut Markup, report: &RunReport) {
             }
         });
     });
+    if let Some(durability) = &report.durability {
+        crate::durability::html(main, durability);
+    }
     time::html(main, report);
     if let Some(cpu) = &report.cpu {
         flames(main, "Where it was on the processors", &cpu_profile(cpu));
