@@ -18,7 +18,7 @@ static uint64_t image;
 static uint64_t made, unlisted;
 
 /* So long a call waits for room, once in a run: then nothing is told any more. */
-#define MOST_WAITS 20000
+#define MOST_NS 2000000000ull
 #define WAIT_NS 100000
 
 int refit_tells(void)
@@ -28,22 +28,31 @@ int refit_tells(void)
 	       !refit_has_own_seccomp();
 }
 
+static int is_read(uint64_t number)
+{
+	uint64_t read =
+		__atomic_load_n(&refit_events->read, __ATOMIC_ACQUIRE);
+	return number - read < REFIT_FILE_EVENTS;
+}
+
 static int has_room(uint64_t number)
 {
+	if (LIKELY(is_read(number))) {
+		return 1;
+	}
 	struct timespec pause = {0, WAIT_NS};
-	for (int i = 0; i < MOST_WAITS; i++) {
-		if (number - __atomic_load_n(&refit_events->read,
-					     __ATOMIC_ACQUIRE) <
-		    REFIT_FILE_EVENTS) {
+	uint64_t until = prim_clock_ns() + MOST_NS;
+	while (!__atomic_load_n(&refit_events->is_given_up,
+				__ATOMIC_RELAXED)) {
+		if (is_read(number)) {
 			return 1;
 		}
-		if (__atomic_load_n(&refit_events->is_given_up,
-				    __ATOMIC_RELAXED)) {
-			return 0;
+		if (prim_clock_ns() > until) {
+			__atomic_store_n(&refit_events->is_given_up, 1,
+					 __ATOMIC_RELAXED);
 		}
 		prim_syscall(SYS_nanosleep, &pause, NULL, 0, 0);
 	}
-	__atomic_store_n(&refit_events->is_given_up, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
