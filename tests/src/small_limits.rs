@@ -44,7 +44,8 @@ fn the_smallest_stacks_are_enough(env: &TestEnv) -> Outcome {
         let off = [&[&*refit, "run", "sync=off", "--"], &bare[..]].concat();
         let observed = [&[&*refit, "run", "--"], &bare[..]].concat();
         let heap = [&[&*refit, "run", "--heap", "--"], &bare[..]].concat();
-        for words in [&bare[..], &off, &observed, &heap] {
+        let judged = [&[&*refit, "run", "--durability", "--"], &bare[..]].concat();
+        for words in [&bare[..], &off, &observed, &heap, &judged] {
             let mut words = words.to_vec();
             words.extend(functions.iter().map(String::as_str));
             let output = env.run(&words);
@@ -71,7 +72,9 @@ fn the_smallest_stacks_are_enough(env: &TestEnv) -> Outcome {
             assert!(missing.is_empty(), "{words:?}: {missing:?} in {text}");
         }
     }
-    println!("counted: bytes of the stack without refit, with sync=off, observed, with --heap:");
+    println!(
+        "counted: bytes of the stack without refit, with sync=off, observed, with --heap, with --durability:"
+    );
     for ((place, call), bytes) in &needed {
         println!("    {place} {call}: {bytes:?}");
     }
