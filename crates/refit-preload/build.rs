@@ -29,6 +29,7 @@ const SYNC: Library = Library {
         "next.c",
         "others.c",
         "executable.c",
+        "fd_link.c",
         "session_file.c",
         "session_page.c",
         "decision.c",
@@ -88,6 +89,7 @@ const HEAP: Library = Library {
         "executable.c",
         "session_file.c",
         "symbol.c",
+        "wiped_page.c",
     ],
     of_architecture: &[],
 };
@@ -104,7 +106,13 @@ const DURABILITY: Library = Library {
         "syncs.c",
         "writes.c",
     ],
-    shared: &["call_stack.c", "clock.c", "symbol.c"],
+    shared: &[
+        "call_stack.c",
+        "clock.c",
+        "fd_link.c",
+        "symbol.c",
+        "wiped_page.c",
+    ],
     of_architecture: &[],
 };
 

@@ -455,7 +455,7 @@ fn wrong_words_are_refused(env: &TestEnv) -> Outcome {
         ),
         (
             &["--durability", "--ack", "y"],
-            &["\"y\" is no source", "fd:N", "socket"],
+            &["unknown source of acknowledgements \"y\"", "fd:N", "socket"],
         ),
         (
             &["--durability", "--ack", "fd:77"],

@@ -25,7 +25,7 @@ impl FromStr for Ack {
         match number {
             Some(number @ 0..=255) => Ok(Ack::Descriptor(number)),
             _ => Err(format!(
-                "{text:?} is no source of acknowledgements; there are fd:N (a write to descriptor N of the command) and socket"
+                "unknown source of acknowledgements {text:?}; there are fd:N (a write to descriptor N of the command) and socket"
             )),
         }
     }

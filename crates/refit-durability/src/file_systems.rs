@@ -1,4 +1,4 @@
-//! Which file system a device is.
+//! Types of file systems by their devices.
 
 use std::collections::HashMap;
 use std::fs;

@@ -39,7 +39,7 @@ pub enum Circumstance {
     RenamedFrom(String),
     /// A name was made, moved or removed (this word), and its directory was not synced.
     Name(String),
-    /// The same, and the file itself was synced after it.
+    /// A name was made or moved (this word) and its directory was not synced; the file itself was, after that.
     NameOfSynced(String),
     /// Another directory (this one) was synced instead.
     OtherDirectorySynced(String),
@@ -114,9 +114,9 @@ pub enum AcknowledgedBy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// Which one.
+    /// The rule that it breaks.
     pub rule: Rule,
-    /// How much it weighs.
+    /// How much the finding weighs.
     pub level: Level,
     /// What was seen.
     pub circumstance: Circumstance,
@@ -144,7 +144,7 @@ pub struct Finding {
     /// Where the data was written; empty where no write was seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub written_at: Vec<Frame>,
-    /// The same as long as rule, functions and executable are the same: what `--known` compares.
+    /// What `--known` compares: 16 hexadecimal digits of a hash of the rule, the executable and the innermost functions.
     pub fingerprint: String,
     /// It is in the file of `--known`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -9,10 +9,12 @@ mod data;
 mod file_state;
 mod judgement;
 mod name_state;
+mod name_table;
 mod names;
 mod syncs;
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use refit_session::file_events::{FileEvent, FileFacts, FileId, Operation};
 
@@ -22,7 +24,8 @@ use crate::ignored::Ignored;
 use crate::stack_table::StackId;
 use file_state::{Change, FileState};
 pub use judgement::{Group, Judged, Judgement};
-use name_state::{NameChange, NameState};
+use name_state::NameChange;
+use name_table::{Key, NameTable};
 
 /// Who made a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +38,7 @@ struct Caller {
 /// A shared mapping that is written to.
 struct MappedRange {
     image: u64,
-    at: u64,
-    length: u64,
+    range: Range<u64>,
     file: FileId,
 }
 
@@ -51,40 +53,55 @@ struct LastSync {
     file: FileId,
 }
 
+/// What is known of a directory.
+#[derive(Default)]
+struct DirectoryState {
+    /// A descriptor's path is told once.
+    path: String,
+    /// Its last sync: when it began, and who made it.
+    synced: Option<(u64, Caller)>,
+    /// Some file in it was synced by itself.
+    has_synced_files: bool,
+}
+
 /// The state of all files and names that were seen.
 pub struct Model {
     files: HashMap<FileId, FileState>,
-    /// Names that are not durable.
-    names: HashMap<(FileId, String), NameState>,
+    /// Files with changes that no sync covers.
+    dirty: HashSet<FileId>,
+    /// Files with such changes, or failed syncs, that no acknowledgement has judged.
+    unjudged: HashSet<FileId>,
+    names: NameTable,
     /// The name that a durable file had before it was renamed.
-    formerly: HashMap<FileId, (FileId, String)>,
+    formerly: HashMap<FileId, Key>,
     /// Whether a file was durable whose inode's number another one got before its removal was told.
     reused: HashMap<FileId, bool>,
     maps: Vec<MappedRange>,
     parents: HashMap<u32, u32>,
     /// The last sync of a file by each process.
     last_sync: HashMap<u32, LastSync>,
-    /// Paths of directories that were synced: a descriptor's path is told once.
-    directories: HashMap<FileId, String>,
-    /// Directories in which some file was synced.
-    with_synced_files: HashSet<FileId>,
+    directories: HashMap<FileId, DirectoryState>,
+    /// The last sync of a directory by each process that made no name durable: when it began, and the directory's path.
+    idle_sync: HashMap<u32, (u64, String)>,
     judgement: Judgement,
 }
 
 impl Model {
-    /// Of a run that has not begun.
+    /// The model of a run that has not begun.
     #[must_use]
     pub fn new(ignored: Ignored) -> Model {
         Model {
             files: HashMap::new(),
-            names: HashMap::new(),
+            dirty: HashSet::new(),
+            unjudged: HashSet::new(),
+            names: NameTable::default(),
             formerly: HashMap::new(),
             reused: HashMap::new(),
             maps: Vec::new(),
             parents: HashMap::new(),
             last_sync: HashMap::new(),
             directories: HashMap::new(),
-            with_synced_files: HashSet::new(),
+            idle_sync: HashMap::new(),
             judgement: Judgement::new(ignored, FileSystems::default()),
         }
     }
@@ -142,6 +159,7 @@ impl Model {
     /// What calls that nobody told have changed, or removed.
     fn look_at_the_end(&mut self, look: impl Fn(&str) -> Option<FileFacts>) {
         let mut overwritten = Vec::new();
+        let unjudged = &mut self.unjudged;
         self.files.retain(|id, file| {
             let there = look(&file.path).filter(|there| there.id == *id);
             if let Some(there) = &there
@@ -153,6 +171,7 @@ impl Model {
                     place: None,
                 };
                 file.change(u64::MAX - 1, nobody, Change::Unseen, there);
+                unjudged.insert(*id);
             }
             if let (Some(there), Some((bytes, caller))) = (&there, file.cut)
                 && there.size > 0
@@ -165,7 +184,7 @@ impl Model {
             self.truncated(device, &path, bytes, caller);
         }
         let files = &self.files;
-        self.names.retain(|_, name| {
+        self.names.retain(|name| {
             name.change == NameChange::Removed || !name.is_regular || files.contains_key(&name.file)
         });
     }

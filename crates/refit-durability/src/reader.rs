@@ -26,7 +26,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Of a run that has not begun.
+    /// A reader of the ring of a run that has not begun.
     #[must_use]
     pub fn new(ring: FileRing, ignored: Ignored) -> Reader {
         Reader {

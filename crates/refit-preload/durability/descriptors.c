@@ -1,6 +1,7 @@
 #include "descriptors.h"
 
 #include "next_calls.h"
+#include "streams.h"
 
 uint64_t refit_descriptors[REFIT_DESCRIPTORS];
 uint8_t refit_descriptor_bits[REFIT_DESCRIPTORS];
@@ -16,6 +17,7 @@ void refit_put_new_path_of(char to[REFIT_FILE_EVENT_PATH], int fd)
 EXPORT int close(int fd)
 {
 	refit_forget_descriptor(fd);
+	refit_forget_stream(fd);
 	NEXT_OR_FAIL(close, -1)
 	return next(fd);
 }

@@ -6,7 +6,9 @@
 #include <time.h>
 
 #include "call_stack.h"
+#include "fd_link.h"
 #include "own_seccomp_of_sync.h"
+#include "wiped_page.h"
 
 struct refit_file_events *refit_events;
 
@@ -252,25 +254,10 @@ int refit_are_beside(struct refit_name a, struct refit_name b)
 	return n == 0;
 }
 
-static void put_digits(char *to, unsigned n)
-{
-	char digits[12];
-	int count = 0;
-	do {
-		digits[count++] = (char)('0' + n % 10);
-		n /= 10;
-	} while (n);
-	while (count) {
-		*to++ = digits[--count];
-	}
-	*to = '\0';
-}
-
 void refit_put_path_of(char to[REFIT_FILE_EVENT_PATH], int fd)
 {
-	char link[40];
-	put_digits(prim_copy(link, "/proc/self/fd/", sizeof link),
-		   (unsigned)fd);
+	char link[REFIT_FD_LINK];
+	refit_fd_link(fd, link);
 	long n = prim_syscall(SYS_readlinkat, AT_FDCWD, link, to,
 			      REFIT_FILE_EVENT_PATH - 1);
 	to[n > 0 && to[0] == '/' ? n : 0] = '\0';
@@ -316,23 +303,6 @@ static uint64_t random_number(void)
 	return n;
 }
 
-/* NULL where the kernel cannot wipe it (before Linux 4.14). */
-static struct self *map_self(void)
-{
-	const long page = 4096;
-	long at = prim_syscall6(SYS_mmap, 0, page, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (prim_failed(at)) {
-		return NULL;
-	}
-	if (prim_syscall(SYS_madvise, at, page, 18 /* MADV_WIPEONFORK */, 0) !=
-	    0) {
-		prim_syscall(SYS_munmap, at, page, 0, 0);
-		return NULL;
-	}
-	return (struct self *)at;
-}
-
 extern char **environ;
 
 #define PATH_SIZE 512
@@ -364,7 +334,7 @@ __attribute__((constructor)) static void construct(void)
 		return;
 	}
 	image = random_number();
-	self = map_self();
+	self = refit_map_wiped_page();
 	__atomic_fetch_add(&events->images, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&refit_events, events, __ATOMIC_RELEASE);
 }

@@ -4,6 +4,7 @@
 
 #include "descriptors.h"
 #include "next_calls.h"
+#include "open_mode.h"
 #include "opens.h"
 
 int refit_may_change(int flags)
@@ -44,16 +45,6 @@ void refit_tell_open(int fd, struct refit_name name, int flags,
 		refit_end_event(event);
 	}
 }
-
-/* Reads the mode only where the caller had to give one (open(2)). */
-#define READ_MODE(mode, last)                                                  \
-	mode_t mode = 0;                                                       \
-	if ((last & O_CREAT) || (last & O_TMPFILE) == O_TMPFILE) {             \
-		va_list args;                                                  \
-		va_start(args, last);                                          \
-		mode = va_arg(args, mode_t);                                   \
-		va_end(args);                                                  \
-	}
 
 /* `call` opens, and its descriptor is told. */
 #define OPEN_AND_TELL(at, where, how, call)                                    \

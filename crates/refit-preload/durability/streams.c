@@ -21,6 +21,11 @@ static void is_stream_of(int fd, FILE *stream)
 	}
 }
 
+void refit_forget_stream(int fd)
+{
+	is_stream_of(fd, NULL);
+}
+
 /* Bytes in the buffer of a stream that is written to. */
 static size_t pending(FILE *stream)
 {

@@ -12,29 +12,16 @@
 #include "session_file.h"
 #include "shadow.h"
 #include "symbol.h"
+#include "wiped_page.h"
+
+_Static_assert(sizeof(struct refit_heap_mark) <= REFIT_WIPED_PAGE,
+	       "the mark has one page");
 
 extern char **environ;
 
 /* The header, and of the first process its own page, slot 0 and the slot of its
  * first thread: what every image needs. */
 #define ALLOCATED_AT_START ((size_t)4 * REFIT_HEAP_PAGE)
-
-static struct refit_heap_mark *map_mark(void)
-{
-	long at = prim_syscall6(SYS_mmap, 0, REFIT_HEAP_PAGE,
-				PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (prim_failed(at)) {
-		return NULL;
-	}
-	/* Linux 4.14 */
-	if (prim_syscall(SYS_madvise, at, REFIT_HEAP_PAGE,
-			 18 /* MADV_WIPEONFORK */, 0) != 0) {
-		prim_syscall(SYS_munmap, at, REFIT_HEAP_PAGE, 0, 0);
-		return NULL;
-	}
-	return (struct refit_heap_mark *)at;
-}
 
 static int set_state(int state)
 {
@@ -101,7 +88,7 @@ static uint32_t start_to_count(struct refit_heap_file *file)
 	if (reason) {
 		return reason;
 	}
-	struct refit_heap_mark *mark = map_mark();
+	struct refit_heap_mark *mark = refit_map_wiped_page();
 	if (!mark) {
 		return REFIT_HEAP_OLD_KERNEL;
 	}

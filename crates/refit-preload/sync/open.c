@@ -16,6 +16,7 @@
 
 #include "decision.h"
 #include "next.h"
+#include "open_mode.h"
 #include "path.h"
 #include "sync.h"
 
@@ -211,16 +212,6 @@ static int raw_open(int dirfd, const char *path, int flags, mode_t mode)
 	return (int)prim_result(
 		prim_syscall(SYS_openat, dirfd, path, flags, mode));
 }
-
-/* Reads the mode only where the caller had to give one (open(2)). */
-#define READ_MODE(mode, last)                                                  \
-	mode_t mode = 0;                                                       \
-	if ((last & O_CREAT) || (last & O_TMPFILE) == O_TMPFILE) {             \
-		va_list args;                                                  \
-		va_start(args, last);                                          \
-		mode = va_arg(args, mode_t);                                   \
-		va_end(args);                                                  \
-	}
 
 #define DEFINE_OPEN(name)                                                      \
 	static int next_##name(const char *path, int flags, mode_t mode)       \

@@ -30,22 +30,6 @@ static long without_deleted(int fd, char *path, long length)
 	return length;
 }
 
-void refit_fd_link(int fd, char link[REFIT_FD_LINK])
-{
-	char digits[12];
-	int count = 0;
-	unsigned n = (unsigned)fd;
-	do {
-		digits[count++] = (char)('0' + n % 10);
-		n /= 10;
-	} while (n);
-	char *end = prim_copy(link, "/proc/self/fd/", REFIT_FD_LINK);
-	while (count) {
-		*end++ = digits[--count];
-	}
-	*end = '\0';
-}
-
 long refit_path_of(int fd, char path[REFIT_PATH])
 {
 	if (fd < 0) {

@@ -2,15 +2,11 @@
 #ifndef REFIT_PATH_H
 #define REFIT_PATH_H
 
+#include "fd_link.h"
+
 /* The longest path that is looked at; a longer one counts as unknown. Small,
  * because a sync may be made on a signal handler's little stack. */
 #define REFIT_PATH 1024
-
-/* Room for "/proc/self/fd/" and a number. */
-#define REFIT_FD_LINK 32
-
-/* Writes the name of the descriptor's link in /proc. */
-void refit_fd_link(int fd, char link[REFIT_FD_LINK]);
 
 /* The path of an open file, NUL-terminated, and its length. 0: it is not a
  * file with a path. -1: it cannot be known here (another root, no /proc, or a

@@ -40,7 +40,8 @@ impl Model {
 
     pub(super) fn judge_data(&mut self, by: AcknowledgedBy, number: u64, caller: Option<Caller>) {
         let mut found = Vec::new();
-        for (id, file) in &self.files {
+        let unjudged = self.unjudged.iter();
+        for (id, file) in unjudged.filter_map(|id| Some((id, self.files.get(id)?))) {
             if let Some((error, failed_at, failed)) = file.failed
                 && failed_at < number
                 && self.is_of(failed.pid, caller)
@@ -61,6 +62,9 @@ impl Model {
         }
         found.sort_by_key(|(id, ..)| *id);
         for (id, failed, synced) in found {
+            if failed.is_none() {
+                self.unjudged.remove(&id);
+            }
             self.judge_file(id, failed, synced, by);
         }
     }
@@ -92,11 +96,7 @@ impl Model {
         let Some(dirt) = &mut file.dirt else { return };
         dirt.is_acknowledged = true;
         let caller = dirt.caller;
-        // Who syncs files of the directory as well does not take its sync for theirs.
-        let knows_better = self.with_synced_files.contains(&file.directory);
-        let wrong = file
-            .wrong
-            .filter(|(wrong, _)| *wrong != WrongSync::Directory || !knows_better);
+        let wrong = self.wrong_sync_of(id);
         if wrong.is_some() {
             self.wrongly_synced(id, wrong, Some(by));
             return;
@@ -127,6 +127,19 @@ impl Model {
         self.judgement.add(judged);
     }
 
+    /// The call that the program may have taken for a sync of the file's changes.
+    pub(super) fn wrong_sync_of(&self, id: FileId) -> Option<(WrongSync, Caller)> {
+        let file = self.files.get(&id)?;
+        let of_directory = || {
+            let directory = self.directories.get(&file.directory)?;
+            let (began, caller) = directory.synced?;
+            // Who syncs files of the directory as well does not take its sync for theirs.
+            let is_taken = began > file.dirt.as_ref()?.first && !directory.has_synced_files;
+            is_taken.then_some((WrongSync::Directory, caller))
+        };
+        file.wrong.or_else(of_directory)
+    }
+
     pub(super) fn wrongly_synced(
         &mut self,
         id: FileId,
@@ -150,32 +163,22 @@ impl Model {
     }
 
     pub(super) fn judge_names(&mut self, by: AcknowledgedBy, number: u64, caller: Option<Caller>) {
-        let has_journal = |name: &NameState| {
-            by == AcknowledgedBy::Write
+        let is_meant = |name: &NameState| {
+            let has_journal = by == AcknowledgedBy::Write
                 && name.is_regular
-                && self.may_have_journal(name.file, name.number, name.caller)
+                && self.may_have_journal(name.file, name.number, name.caller);
+            self.is_of(name.caller.pid, caller) && !has_journal
         };
-        let mut keys: Vec<_> = self
-            .names
-            .iter()
-            .filter(|(_, name)| {
-                !name.is_acknowledged
-                    && name.number < number
-                    && self.is_of(name.caller.pid, caller)
-                    && !has_journal(name)
-            })
-            .map(|(key, name)| (name.number, key.clone()))
-            .collect();
-        keys.sort();
-        for (_, key) in keys {
-            let name = self.names.get_mut(&key).expect("it was found there");
-            name.is_acknowledged = true;
-            let is_empty = name.is_regular
-                && self
-                    .files
-                    .get(&name.file)
-                    .is_none_or(|file| file.size == 0 && file.dirt.is_none());
-            if let Some(judged) = name.judged(by, is_empty, key.0.device) {
+        for key in self.names.unjudged(number, is_meant) {
+            self.names.judged(&key);
+            let name = self.names.get(&key).expect("it was found there");
+            let file = self.files.get(&name.file);
+            let is_empty =
+                name.is_regular && file.is_none_or(|file| file.size == 0 && file.dirt.is_none());
+            let idle = self.idle_sync.get(&name.caller.pid);
+            let other = idle.filter(|(began, _)| *began > name.number);
+            let other = other.map(|(_, path)| path.as_str());
+            if let Some(judged) = name.judged(by, is_empty, other, key.0.device) {
                 self.judgement.add(judged);
             }
         }

@@ -25,6 +25,12 @@ impl Model {
         file
     }
 
+    /// It has changes that no sync covers.
+    pub(super) fn is_dirty(&mut self, id: FileId) {
+        self.dirty.insert(id);
+        self.unjudged.insert(id);
+    }
+
     pub(super) fn opened(&mut self, event: &FileEvent, caller: Caller) {
         let is_new = !event.other.exists();
         if is_new {
@@ -46,6 +52,7 @@ impl Model {
         if is_cut {
             let was_durable = file.is_durable;
             file.change(event.number, caller, Change::Truncated, &event.file);
+            self.is_dirty(event.file.id);
             if was_durable {
                 self.truncated(event.file.id.device, &event.path, event.other.size, caller);
             }
@@ -81,6 +88,7 @@ impl Model {
         };
         file.change(event.number, caller, how, &event.file);
         let path = file.path.clone();
+        self.is_dirty(event.file.id);
         if let Some((bytes, by)) = cut {
             self.truncated(event.file.id.device, &path, bytes, by);
         }
@@ -92,29 +100,26 @@ impl Model {
             file.cut = Some((event.other.size, caller));
         }
         file.change(event.number, caller, Change::Truncated, &event.file);
+        self.is_dirty(event.file.id);
     }
 
     pub(super) fn mapped(&mut self, event: &FileEvent) {
         let file = self.file(&event.file, &event.path, event.number);
         file.mapped = Some(event.number);
+        let end = event.at.saturating_add(event.length);
         self.maps.retain(|map| {
-            map.image != event.image
-                || map.at + map.length <= event.at
-                || event.at + event.length <= map.at
+            map.image != event.image || map.range.end <= event.at || end <= map.range.start
         });
         self.maps.push(MappedRange {
             image: event.image,
-            at: event.at,
-            length: event.length.min(u64::MAX - event.at),
+            range: event.at..end,
             file: event.file.id,
         });
     }
 
     pub(super) fn map_synced(&mut self, event: &FileEvent, caller: Caller) {
         let mut maps = self.maps.iter();
-        let map = maps.find(|map| {
-            map.image == event.image && map.at <= event.at && event.at - map.at < map.length
-        });
+        let map = maps.find(|map| map.image == event.image && map.range.contains(&event.at));
         let Some(id) = map.map(|map| map.file) else {
             return;
         };

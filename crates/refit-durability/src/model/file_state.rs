@@ -38,7 +38,7 @@ pub struct Dirt {
 pub struct FileState {
     /// The last path that it had.
     pub path: String,
-    /// Of the last name that it got; inode 0: not known.
+    /// Directory of the last name that it got; inode 0: not known.
     pub directory: FileId,
     /// Image that changed it last.
     pub image: u64,

@@ -16,19 +16,19 @@ const MOST_UNKNOWN: usize = 100;
 /// A rule that was broken once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
-    /// Which one.
+    /// The rule that was broken.
     pub rule: Rule,
-    /// How much it weighs.
+    /// How much that weighs.
     pub level: Level,
     /// What was seen.
     pub circumstance: Circumstance,
-    /// Where the rule is about that.
+    /// By what it was acknowledged, where the rule is about that.
     pub acknowledged: Option<AcknowledgedBy>,
-    /// Of the file or name.
+    /// Path of the file or name.
     pub path: String,
-    /// That it lies on.
+    /// Device that the file lies on.
     pub device: u64,
-    /// Who did it.
+    /// Exec'ed image that did it.
     pub image: u64,
     /// Where the call was made.
     pub place: Option<StackId>,

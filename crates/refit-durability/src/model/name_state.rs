@@ -61,8 +61,6 @@ pub struct NameState {
     pub is_file_synced: bool,
     /// The file was durable before it got the name.
     pub was_synced_before: bool,
-    /// Another directory was synced after it, for nothing else.
-    pub other_synced: Option<String>,
     pub removed: Option<Removed>,
     /// It was judged at an acknowledgement.
     pub is_acknowledged: bool,
@@ -79,9 +77,16 @@ impl NameState {
         }
     }
 
-    /// What there is to say at an acknowledgement; `is_empty`: a file without content.
-    pub fn judged(&self, by: AcknowledgedBy, is_empty: bool, device: u64) -> Option<Judged> {
-        // A lock, a mark, a placeholder.
+    /// What there is to say at an acknowledgement; `is_empty`: a file without content; `other`: the directory that the
+    /// same process synced after it, which made no name durable.
+    pub fn judged(
+        &self,
+        by: AcknowledgedBy,
+        is_empty: bool,
+        other: Option<&str>,
+        device: u64,
+    ) -> Option<Judged> {
+        // With the name of an empty file, as locks and marks are, no content is lost.
         if is_empty || (self.change == NameChange::Removed && by == AcknowledgedBy::Exit) {
             return None;
         }
@@ -98,8 +103,8 @@ impl NameState {
             let text = self.change.text().to_owned();
             let what = Circumstance::NameOfSynced(text);
             (Rule::NameUnsynced, what)
-        } else if let Some(other) = &self.other_synced {
-            let what = Circumstance::OtherDirectorySynced(other.clone());
+        } else if let Some(other) = other {
+            let what = Circumstance::OtherDirectorySynced(other.to_owned());
             (Rule::SyncedTheWrongThing, what)
         } else {
             let text = self.change.text().to_owned();

@@ -13,6 +13,9 @@ use crate::rule::Rule;
 /// unless somebody changed them.
 const WRITTEN_BACK_NS: u64 = 35_000_000_000;
 
+/// A removed file is compared with so many that may have taken its place.
+const MOST_COMPARED: usize = 1000;
+
 impl Model {
     pub(super) fn name_changed(
         &mut self,
@@ -65,7 +68,6 @@ impl Model {
                 .files
                 .get(&event.file.id)
                 .is_some_and(|file| file.is_durable && file.dirt.is_none()),
-            other_synced: None,
             removed: None,
             is_acknowledged: false,
         };
@@ -99,7 +101,6 @@ impl Model {
                     is_over_durable: false,
                     is_file_synced: false,
                     was_synced_before: false,
-                    other_synced: None,
                     removed: Some(gone),
                     is_acknowledged: false,
                 };
@@ -121,7 +122,7 @@ impl Model {
         if event.file.is_regular() {
             self.look_for_unseen(event, caller);
             let dirt = self.files[&id].dirt.clone();
-            let wrong = self.files[&id].wrong;
+            let wrong = self.wrong_sync_of(id);
             let is_over_durable = self.is_over_durable(event);
             if let Some(dirt) = dirt.filter(|_| is_over_durable) {
                 self.judgement.add(Judged {
@@ -139,7 +140,7 @@ impl Model {
             }
         }
         let old = (event.old_directory, base_of(&event.old_path).to_owned());
-        let had_durable_name = !self.names.contains_key(&old);
+        let had_durable_name = self.names.get(&old).is_none();
         let gone = Removed {
             was_durable: false,
             caller,
@@ -191,6 +192,7 @@ impl Model {
         let file = self.file(&event.file, &event.old_path, event.number);
         if file.is_changed(&event.file) {
             file.change(event.number, caller, Change::Unseen, &event.file);
+            self.is_dirty(event.file.id);
         }
     }
 
@@ -257,7 +259,9 @@ impl Model {
         }
         // A copy of it: the same last part, or one with an ending more or less.
         let base = base_of(&event.path);
-        let copied = self.files.iter().find(|(_, file)| {
+        let dirty = self.dirty.iter().take(MOST_COMPARED);
+        let mut dirty = dirty.filter_map(|id| Some((id, self.files.get(id)?)));
+        let copied = dirty.find(|(_, file)| {
             let by_same = file
                 .dirt
                 .as_ref()
@@ -271,22 +275,23 @@ impl Model {
             return Some((id.device, copied.path.clone()));
         }
         // In its directory a file was replaced, and that is not durable.
-        let mut names = self.names.iter();
-        let replaced = names.find(|((directory, _), name)| {
-            *directory == event.directory
-                && name.change == NameChange::Renamed
+        let names = self.names.in_directory(event.directory);
+        let replaced = names.take(MOST_COMPARED).find(|name| {
+            name.change == NameChange::Renamed
                 && name.replaces
                 && name.caller.pid == caller.pid
                 && name.path != event.path
                 && !name.is_file_synced
         });
-        replaced.map(|(_, name)| (name.file.device, name.path.clone()))
+        replaced.map(|name| (name.file.device, name.path.clone()))
     }
 
     /// It is gone. Its inode's number may already be that of a file that was made after the removal began.
     pub(super) fn forget(&mut self, id: FileId, began: u64) {
         if self.files.get(&id).is_some_and(|file| file.since < began) {
             self.files.remove(&id);
+            self.dirty.remove(&id);
+            self.unjudged.remove(&id);
             self.formerly.remove(&id);
         } else {
             self.reused.remove(&id);

@@ -146,7 +146,7 @@ impl Run {
             number: self.number,
             began: self.number,
             image: 1,
-            // Each by a process of its own: a sync of one is no journal of another.
+            // Each call comes from a process of its own: the model takes a later sync of the same process for a journal's.
             pid: 100 + u32::try_from(self.number).unwrap(),
             parent: MAIN,
             operation,

@@ -17,6 +17,7 @@ impl Model {
             if !NOT_SYNCABLE.contains(&event.result) && event.file.is_regular() {
                 let file = self.file(&event.file, &event.path, event.number);
                 file.failed = Some((-event.result, event.number, caller));
+                self.unjudged.insert(event.file.id);
             }
             return;
         }
@@ -30,13 +31,7 @@ impl Model {
     pub(super) fn file_synced(&mut self, event: &FileEvent, caller: Caller) {
         let id = event.file.id;
         let is_full = event.operation == Operation::Synced;
-        let mut covers_names = false;
-        for name in self.names.values_mut() {
-            if name.file == id && name.number < event.began && name.is_covered_by_file(is_full) {
-                covers_names |= !name.is_file_synced;
-                name.is_file_synced = true;
-            }
-        }
+        let covers_names = self.names.file_synced(id, event.began, is_full);
         let file = self.file(&event.file, &event.path, event.number);
         let retried = file
             .failed
@@ -68,8 +63,13 @@ impl Model {
         if event.has(IN_STREAM) {
             file.wrong = Some((WrongSync::Stream, caller));
         }
+        if file.dirt.is_none() {
+            self.dirty.remove(&id);
+            self.unjudged.remove(&id);
+        }
         if directory.inode != 0 {
-            self.with_synced_files.insert(directory);
+            let directory = self.directories.entry(directory).or_default();
+            directory.has_synced_files = true;
         }
         self.judgement.counts.idle_syncs += u64::from(is_idle);
         if let Some(written) = written {
@@ -85,39 +85,29 @@ impl Model {
 
     pub(super) fn directory_synced(&mut self, event: &FileEvent, caller: Caller) {
         let id = event.file.id;
-        let before = self.names.len();
-        self.names
-            .retain(|(directory, _), name| *directory != id || name.number >= event.began);
-        let is_idle = self.names.len() == before;
+        let is_idle = !self.names.directory_synced(id, event.began);
         self.judgement.counts.idle_syncs += u64::from(is_idle);
+        let directory = self.directories.entry(id).or_default();
+        directory.synced = Some((event.began, caller));
         if !event.path.is_empty() {
-            self.directories.insert(id, event.path.clone());
+            event.path.clone_into(&mut directory.path);
         }
-        let path = self.directories.get(&id).cloned().unwrap_or_default();
-        for name in self.names.values_mut() {
-            if is_idle && name.caller.pid == caller.pid && name.number < event.began {
-                name.other_synced = Some(path.clone());
-            }
-        }
-        if self.with_synced_files.contains(&id) {
-            return;
-        }
-        for file in self.files.values_mut() {
-            let is_there = file.directory == id && file.dirt.is_some();
-            if is_there && file.wrong.is_none() {
-                file.wrong = Some((WrongSync::Directory, caller));
-            }
+        if is_idle {
+            let sync = (event.began, directory.path.clone());
+            self.idle_sync.insert(caller.pid, sync);
         }
     }
 
     pub(super) fn all_synced(&mut self, event: &FileEvent, device: Option<u64>) {
         self.judgement.counts.syncs += 1;
         let is_meant = |id: &FileId| device.is_none_or(|device| device == id.device);
-        for (_, file) in self.files.iter_mut().filter(|(id, _)| is_meant(id)) {
+        for (id, file) in self.files.iter_mut().filter(|(id, _)| is_meant(id)) {
             file.synced(event.began, None);
+            if file.dirt.is_none() {
+                self.dirty.remove(id);
+            }
         }
-        self.names
-            .retain(|(directory, _), name| !is_meant(directory) || name.number >= event.began);
+        self.names.all_synced(is_meant, event.began);
     }
 }
 

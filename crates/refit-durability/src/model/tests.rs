@@ -244,3 +244,74 @@ fn copies_are_known_by_their_names() {
         assert!(!is_copy(old, new), "{old} {new}");
     }
 }
+
+/// The ring is written by other processes: each field may hold anything.
+#[test]
+fn whatever_is_told_is_judged() {
+    let mut state = 7_u64;
+    let mut next = |end: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % end
+    };
+    let mut story = Story::new();
+    let operations = [
+        Operation::Opened,
+        Operation::Wrote,
+        Operation::Resized,
+        Operation::Renamed,
+        Operation::Linked,
+        Operation::Made,
+        Operation::Removed,
+        Operation::Synced,
+        Operation::DataSynced,
+        Operation::AllSynced,
+        Operation::FileSystemSynced,
+        Operation::RangeSynced,
+        Operation::Mapped,
+        Operation::MapSynced,
+        Operation::Timed,
+        Operation::Acknowledged,
+    ];
+    for _ in 0..50_000 {
+        let operation = operations[next(16) as usize];
+        let huge = [0, 1, u64::MAX, 1 << 63][next(4) as usize];
+        let mut facts = |_| FileFacts {
+            id: FileId {
+                device: next(2),
+                inode: next(8),
+            },
+            size: next(3).wrapping_mul(huge),
+            changed_ns: huge,
+            links: u32::try_from(next(3)).unwrap(),
+            mode: [0o100_644, 0o40_755, 0o120_777, 0][next(4) as usize],
+        };
+        let (file, other) = (facts(0), facts(1));
+        let (flags, began, names) = (next(16), next(60_000), [next(4), next(4)]);
+        let (result, open_flags) = (next(40) as i32 - 35, next(4096) as i32);
+        story.take(operation, 5, |event| {
+            (event.file, event.other) = (file, other);
+            (event.flags, event.result, event.open_flags) = (flags as u32, result, open_flags);
+            (event.at, event.length) = (huge, u64::MAX - huge / 2);
+            event.began = began.min(event.number);
+            event.path = ["", "/", "/d/x", "/d/x.gz"][names[0] as usize].to_owned();
+            event.old_path = ["", "x", "/d/y", "//"][names[1] as usize].to_owned();
+        });
+    }
+    assert!(!story.broken().is_empty());
+}
+
+/// Each sync and acknowledgement costs what belongs to it: a look at all names for each would be 5,000,000,000 looks.
+#[test]
+fn a_hundred_thousand_names_that_stay_pending_are_judged() {
+    let mut story = Story::new();
+    for inode in 10..100_010 {
+        story.create(inode);
+        story.write(inode);
+        story.sync(inode);
+        story.take(Operation::Acknowledged, 1, |_| {});
+    }
+    let counts = story.model.judgement.counts;
+    assert_eq!((counts.events, counts.syncs), (400_000, 100_000));
+}
