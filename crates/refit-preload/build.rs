@@ -97,6 +97,7 @@ const HEAP: Library = Library {
 const DURABILITY: Library = Library {
     directory: "durability",
     sources: &[
+        "closes.c",
         "descriptors.c",
         "events.c",
         "names.c",

@@ -344,8 +344,11 @@ fn of_a_tuning(env: &TestEnv) -> Outcome {
                 "echo >>log; {} 100 file; sleep 0.3",
                 env.program("write_fsync")
             );
+            // On a fast disk the syncs would wait too little for anything to be worth trying.
             let words = [
                 "tune",
+                "--with",
+                "disk=2ms",
                 "--log",
                 "steps",
                 "--budget",
