@@ -72,12 +72,12 @@ test-hostile: ## other users, hostile programs and files, limits, sandboxes, kil
 		crash_words::what_was_abandoned doctor_process:: takeaways:: takeaways::disk:: sequences:: random_kills::
 
 # A container with systemd, in /var/tmp/refit-booted; `scripts/booted down --wipe` removes it. SUITE=trixie is Debian 13;
-# without it it is this machine's own, or bookworm.
+# without it it is this machine's own, or bookworm. REFIT_POINTS=all kills at each call, and not at one of six: a night.
 test-services: ## apply and revert changes of real services on a Debian that systemd boots, as root, for hours
 	scripts/setup services
 	$(MAKE) all
 	scripts/booted up
-	REFIT_POINTS=all $(CARGO) run --locked -p refit-tests -- --strict apply:: apply_kills:: apply_booted apply_end_to_end; status=$$?; scripts/booted down; exit $$status
+	$(CARGO) run --locked -p refit-tests -- --strict apply:: apply_kills:: apply_booted apply_end_to_end; status=$$?; scripts/booted down; exit $$status
 
 # It is built once, in /var/tmp/refit-cluster, for 10 minutes, by Go 1.26; `scripts/cluster down --wipe` removes it.
 test-kubernetes: ## a comparison spread over two nodes of a real Kubernetes, replicas, patches, a policy, as root

@@ -201,6 +201,7 @@ mod schema_random;
 mod schema_server;
 mod schema_sqlite;
 mod scopes;
+mod script_stacks;
 mod seccomp;
 mod seccomp_limits;
 mod seccomp_opens;
@@ -341,6 +342,7 @@ const TABLE: &[&[Test]] = &[
     documents::TESTS,
     durability::TESTS,
     durability_programs::TESTS,
+    script_stacks::TESTS,
     endurance::TESTS,
     export_workload::TESTS,
     export_kubernetes::TESTS,

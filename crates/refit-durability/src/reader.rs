@@ -151,7 +151,11 @@ fn fingerprint(judged: &Judged, executable: &str, at: &[Frame]) -> String {
         judged.circumstance_name(),
         judged.acknowledged
     );
-    for frame in at.iter().rev().take(MOST_COMPARED) {
+    // Of an interpreter the innermost function is compared, and those of the program that it runs.
+    let is_script = at.iter().any(|frame| frame.is_script);
+    let compared = at.iter().rev().enumerate();
+    let compared = compared.filter(|(n, frame)| *n == 0 || frame.is_script == is_script);
+    for (_, frame) in compared.take(MOST_COMPARED) {
         text += &format!("{}\n{:?}\n", frame.function, frame.file);
     }
     if at.is_empty() {

@@ -6,7 +6,8 @@ use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::path::Path;
 
-use refit_meter::{Frame, Gaps, MappedCode, Objects, ProcessCode, Registers, Trace};
+use refit_meter::{Frame, Gaps, MappedCode, Objects, ProcessCode, Registers, Trace, with_script};
+use refit_session::ScriptFunction;
 use refit_session::file_events::FileEvent;
 
 /// Stacks beyond this number are not kept.
@@ -34,7 +35,7 @@ pub struct StackTable {
     images: HashMap<u64, Image>,
     objects: Objects,
     known: HashMap<u64, StackId>,
-    traces: Vec<Trace>,
+    traces: Vec<(Trace, Vec<ScriptFunction>)>,
 }
 
 impl StackTable {
@@ -97,7 +98,7 @@ impl StackTable {
         };
         let trace = image.code.trace(registers, &event.stack, &self.objects);
         let id = StackId::try_from(self.traces.len()).ok()?;
-        self.traces.push(trace);
+        self.traces.push((trace, event.script.clone()));
         self.known.insert(signature, id);
         Some(id)
     }
@@ -106,8 +107,9 @@ impl StackTable {
     pub fn frames(&mut self, id: Option<StackId>) -> Vec<Frame> {
         let trace = id.and_then(|id| self.traces.get(id as usize));
         let mut gaps = Gaps::default();
-        let mut frames = trace.map_or_else(Vec::new, |trace| {
-            self.objects.frames(trace, Some(OWN_OBJECTS), &mut gaps)
+        let mut frames = trace.map_or_else(Vec::new, |(trace, script)| {
+            let native = self.objects.frames(trace, Some(OWN_OBJECTS), &mut gaps);
+            with_script(native, script)
         });
         // What calls main, where that has no name.
         let start = frames
@@ -124,11 +126,13 @@ fn sorted(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     ranges
 }
 
-/// The same for stacks with the same return addresses, whatever else lies on them: a hash of all that points into code.
+/// The same for stacks with the same return addresses and functions of an interpreter, whatever else lies on them: a hash of
+/// all that points into code, and of these functions.
 fn signature(event: &FileEvent, ranges: &[Range<u64>]) -> u64 {
     let mut hasher = DefaultHasher::new();
     event.image.hash(&mut hasher);
     event.registers[0].hash(&mut hasher);
+    event.script.hash(&mut hasher);
     let low = ranges.first().map_or(0, |range| range.start);
     let high = ranges.last().map_or(0, |range| range.end);
     for word in event.stack.chunks_exact(8) {

@@ -64,6 +64,7 @@ fn objects_of_a_heap() {
                 interval_bytes: 1024,
                 registers: [at, 0x7fff_0000, 0x7fff_0040],
                 stack: stack.clone(),
+                script: Vec::new(),
             };
             let image = HeapSamples {
                 executable: "x".to_owned(),

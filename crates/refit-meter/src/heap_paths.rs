@@ -7,7 +7,7 @@ use refit_session::heap::HeapSamples;
 use refit_session::printable;
 use serde::{Deserialize, Serialize};
 
-use crate::stacks::{Frame, Gaps, MappedCode, Objects, ProcessCode, Registers};
+use crate::stacks::{Frame, Gaps, MappedCode, Objects, ProcessCode, Registers, with_script};
 
 /// refit's own, which every allocation goes through.
 const OWN_OBJECTS: &str = "librefit-heap";
@@ -79,6 +79,7 @@ pub fn heap_paths(images: &[HeapSamples]) -> Vec<HeapPaths> {
             };
             let trace = process.trace(registers, &sample.stack, &objects);
             let frames = objects.frames(&trace, Some(OWN_OBJECTS), &mut found.gaps);
+            let frames = with_script(frames, &sample.script);
             let (bytes, samples) = found.paths.entry(frames).or_default();
             *bytes += sample.bytes();
             *samples += 1;
@@ -172,6 +173,7 @@ mod tests {
             interval_bytes: random.next(),
             registers: [0; 3].map(|_| somewhere(random)),
             stack: words.iter().flat_map(|word| word.to_ne_bytes()).collect(),
+            script: Vec::new(),
         }
     }
 

@@ -55,7 +55,7 @@ pub use process_facts::{Life, ProcessFacts, process_facts};
 pub use process_memory::{Memory, MemoryReading, process_memory};
 pub use process_table::{Process, ProcessTable};
 pub use sampler::MemorySampler;
-pub use stacks::{Frame, Gaps, MappedCode, Objects, ProcessCode, Registers, Trace};
+pub use stacks::{Frame, Gaps, MappedCode, Objects, ProcessCode, Registers, Trace, with_script};
 pub use stat::threads;
 pub use time_account::{Activity, TimeAccount, TimeSampler};
 pub use tree::{descendants, has_ended, process_name, top_of};

@@ -6,6 +6,7 @@
 pub(crate) mod function_name;
 mod names;
 mod object_file;
+mod script;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -21,6 +22,7 @@ use crate::mappings::Mapping;
 pub use names::KernelNames;
 use names::Names;
 use object_file::{ObjectFile, Section, VDSO};
+pub use script::with_script;
 
 /// A stack deeper than this is cut off at its outer end.
 const MOST_FRAMES: usize = 256;
@@ -47,6 +49,9 @@ pub struct Frame {
     /// The compiler put it into the function that calls it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_inlined: bool,
+    /// Of a program that an interpreter runs, and not of the interpreter.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_script: bool,
 }
 
 impl Frame {

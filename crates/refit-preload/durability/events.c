@@ -8,6 +8,7 @@
 #include "call_stack.h"
 #include "fd_link.h"
 #include "own_seccomp_of_sync.h"
+#include "script_stack.h"
 #include "wiped_page.h"
 
 struct refit_file_events *refit_events;
@@ -173,6 +174,8 @@ __attribute__((noinline)) void refit_end_event(struct refit_file_event *event)
 	event->frame_pointer = here.frame;
 	event->stack_bytes = refit_copy_stack(event->stack, here.stack,
 					      sizeof event->stack);
+	event->script_bytes =
+		refit_put_script_stack(event->script, sizeof event->script);
 	show(event);
 }
 
@@ -335,6 +338,7 @@ __attribute__((constructor)) static void construct(void)
 	}
 	image = random_number();
 	self = refit_map_wiped_page();
+	refit_find_interpreter();
 	__atomic_fetch_add(&events->images, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&refit_events, events, __ATOMIC_RELEASE);
 }

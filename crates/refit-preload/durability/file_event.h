@@ -16,6 +16,7 @@
 
 #define REFIT_FILE_EVENTS 512
 #define REFIT_FILE_EVENT_PATH 1024  /* bytes, the NUL included */
+#define REFIT_FILE_EVENT_SCRIPT 2040 /* bytes */
 #define REFIT_FILE_EVENT_STACK 5880 /* bytes */
 
 enum refit_file_operation {
@@ -84,8 +85,10 @@ struct refit_file_event {
 	uint64_t stack_pointer;
 	uint64_t frame_pointer;
 	uint64_t stack_bytes;
+	uint64_t script_bytes;
 	char path[REFIT_FILE_EVENT_PATH];
 	char old_path[REFIT_FILE_EVENT_PATH];
+	char script[REFIT_FILE_EVENT_SCRIPT]; /* functions of an interpreter: script_stack.h */
 	char stack[REFIT_FILE_EVENT_STACK]; /* from the stack pointer on */
 };
 

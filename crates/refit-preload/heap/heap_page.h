@@ -144,6 +144,7 @@ struct refit_heap_ended {
 };
 
 #define REFIT_HEAP_SAMPLES 1024
+#define REFIT_HEAP_SCRIPT 2040		  /* bytes */
 #define REFIT_HEAP_STACK 16320		  /* bytes */
 #define REFIT_HEAP_OBJECTS 65536	  /* bytes */
 #define REFIT_HEAP_INTERVAL (512u << 10) /* bytes; doubled while room runs out */
@@ -158,6 +159,8 @@ struct refit_heap_sample {
 	uint64_t stack_pointer;
 	uint64_t frame_pointer;
 	uint64_t stack_bytes;
+	uint64_t script_bytes;
+	char script[REFIT_HEAP_SCRIPT]; /* functions of an interpreter: script_stack.h */
 	char stack[REFIT_HEAP_STACK]; /* from the stack pointer on */
 };
 

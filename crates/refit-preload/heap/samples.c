@@ -6,6 +6,7 @@
 #include "object_list.h"
 #include "own_memory.h"
 #include "own_seccomp_of_sync.h"
+#include "script_stack.h"
 
 /* What this process knows of its samples. A child has those of its parent. */
 static struct {
@@ -172,6 +173,8 @@ static __attribute__((noinline)) int keep(const void *block,
 	sample->frame_pointer = here.frame;
 	sample->stack_bytes = refit_copy_stack(sample->stack, here.stack,
 					       sizeof sample->stack);
+	sample->script_bytes = refit_put_script_stack(sample->script,
+						      sizeof sample->script);
 	__atomic_store_n(&sample->is_complete, 1, __ATOMIC_RELEASE);
 	spread(i);
 	list_objects();
@@ -268,6 +271,7 @@ void refit_samples_begin(void)
 			samples->interval *= 2;
 		}
 		of_hash = refit_own_memory(sizeof *of_hash << HASHES_LOG);
+		refit_find_interpreter();
 		kept = of_hash ? refit_own_memory((refit_heap.places + 1) *
 						  sizeof *kept)
 			       : NULL;

@@ -78,7 +78,7 @@ mod tests {
                     function: (*name).to_owned(),
                     file: line.map(|_| "/src/app.c".to_owned()),
                     line: *line,
-                    is_inlined: false,
+                    ..Frame::default()
                 })
                 .collect(),
             bytes,

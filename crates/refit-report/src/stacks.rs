@@ -66,13 +66,14 @@ fn is_of_library(frame: &Frame) -> bool {
 }
 
 /// `leak (app.c:12) < step (app.c:30) < main (app.c:41)`: the innermost function first, and `…` for what is beyond so many, and
-/// for functions of the language's library between the innermost and the first that is none.
+/// for functions of the language's library, or of an interpreter, between the innermost and the first that is none.
 pub(crate) fn call_chain(frames: &[&Frame], most: usize) -> String {
-    let library = frames
-        .iter()
-        .rev()
-        .take_while(|frame| is_of_library(frame))
-        .count();
+    let is_script = frames.iter().any(|frame| frame.is_script);
+    let is_of_library = |frame: &&&Frame| match is_script {
+        true => !frame.is_script,
+        false => is_of_library(frame),
+    };
+    let library = frames.iter().rev().take_while(is_of_library).count();
     let (innermost, others) = match library {
         // All of it, or so little that nothing is gained.
         few if few <= 2 || few == frames.len() => (None, frames),
@@ -329,7 +330,7 @@ mod tests {
             function: function.to_owned(),
             file: place.map(|(file, _)| file.to_owned()),
             line: place.map(|(_, line)| line),
-            is_inlined: false,
+            ..Frame::default()
         }
     }
 

@@ -27,6 +27,7 @@ mod pid_namespace;
 mod policy;
 mod printable;
 mod regular_file;
+mod script_function;
 mod sys;
 mod trace;
 
@@ -57,6 +58,7 @@ pub use policy::{
 };
 pub use printable::printable;
 pub use regular_file::open_regular;
+pub use script_function::ScriptFunction;
 // The library and the page are of one version: who places the one writes the other.
 pub use refit_preload::{
     DURABILITY, HEAP, HEAP_NEW, LAUNCHER, LIBRARIES, LIBRARY_HASH, Library, SPAWNER, SYNC,

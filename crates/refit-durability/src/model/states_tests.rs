@@ -164,6 +164,7 @@ impl Run {
             path: String::new(),
             old_path: String::new(),
             stack: Vec::new(),
+            script: Vec::new(),
         };
         change(&mut event);
         self.number += 1;

@@ -50,6 +50,7 @@ impl Story {
             path: format!("/d/{inode}"),
             old_path: String::new(),
             stack: Vec::new(),
+            script: Vec::new(),
         };
         change(&mut event);
         self.number += 1;

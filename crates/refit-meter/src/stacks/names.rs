@@ -92,6 +92,7 @@ fn frame(symbol: &str, at: Option<&CodeInfo<'_>>) -> Frame {
         file: at.map(|at| printable(&at.to_path().to_string_lossy())),
         line: at.and_then(|at| at.line),
         is_inlined: false,
+        is_script: false,
     }
 }
 

@@ -59,9 +59,15 @@ fn result(finding: &Finding, directory: &Path) -> Value {
     result
 }
 
-/// The innermost function with a line; the executable where there is none.
+/// The innermost function with a line, of the program that an interpreter runs if one does; the executable where there is
+/// none.
 fn location(frames: &[Frame], executable: &str, directory: &Path) -> Value {
-    let found = frames.iter().rev().find_map(|frame| {
+    let is_script = frames.iter().any(|frame| frame.is_script);
+    let mut of_program = frames
+        .iter()
+        .rev()
+        .filter(|frame| frame.is_script == is_script);
+    let found = of_program.find_map(|frame| {
         let (file, line) = (frame.file.as_deref()?, frame.line?);
         Some((frame, file, line))
     });

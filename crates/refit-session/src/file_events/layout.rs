@@ -9,6 +9,8 @@ pub const EVENTS: usize = 512;
 pub const PATH: usize = 1024;
 /// What is kept of a stack, in bytes.
 pub const STACK: usize = 5880;
+/// What is kept of an interpreter's functions, in bytes.
+pub const SCRIPT: usize = 2040;
 
 /// Bytes wait in a buffer of the C library.
 pub const IN_STREAM: u32 = 1;
@@ -64,8 +66,10 @@ pub struct CFileEvent {
     pub stack_pointer: u64,
     pub frame_pointer: u64,
     pub stack_bytes: u64,
+    pub script_bytes: u64,
     pub path: [u8; PATH],
     pub old_path: [u8; PATH],
+    pub script: [u8; SCRIPT],
     pub stack: [u8; STACK],
 }
 

@@ -6,6 +6,7 @@ use std::mem::{offset_of, size_of};
 
 use layout::{CDirectoryId, CFile, CFileEvent};
 
+use crate::ScriptFunction;
 use crate::layout::{get_text, get_u32, get_u64};
 pub use layout::{ASYNC, DURABLE, EXCHANGED, IN_STREAM};
 
@@ -161,6 +162,8 @@ pub struct FileEvent {
     pub old_path: String,
     /// What lies at the stack pointer and above; of [`Operation::Image`] lines of /proc/PID/maps.
     pub stack: Vec<u8>,
+    /// Functions of an interpreter that made the call, the innermost first.
+    pub script: Vec<ScriptFunction>,
 }
 
 impl FileEvent {
@@ -177,10 +180,10 @@ impl FileEvent {
         let signed = |at| i32::from_ne_bytes(get_u32(bytes, at).to_ne_bytes());
         let u64_at = |at| get_u64(bytes, at);
         let stack_at = offset_of!(CFileEvent, stack);
-        let stack_bytes = u64_at(offset_of!(CFileEvent, stack_bytes));
-        let stack_bytes = usize::try_from(stack_bytes)
-            .unwrap_or_default()
-            .min(layout::STACK);
+        let kept = |at, most: usize| usize::try_from(u64_at(at)).map_or(0, |kept| kept.min(most));
+        let stack_bytes = kept(offset_of!(CFileEvent, stack_bytes), layout::STACK);
+        let script_at = offset_of!(CFileEvent, script);
+        let script_bytes = kept(offset_of!(CFileEvent, script_bytes), layout::SCRIPT);
         Some(FileEvent {
             number,
             began: u64_at(offset_of!(CFileEvent, began)).min(number),
@@ -206,6 +209,7 @@ impl FileEvent {
             path: get_text(bytes, offset_of!(CFileEvent, path), layout::PATH),
             old_path: get_text(bytes, offset_of!(CFileEvent, old_path), layout::PATH),
             stack: bytes[stack_at..stack_at + stack_bytes].to_vec(),
+            script: ScriptFunction::parse(&bytes[script_at..script_at + script_bytes]),
         })
     }
 }

@@ -19,6 +19,8 @@ pub const REGIONS: usize = 24;
 pub const SAMPLES: usize = 1024;
 /// What is kept of a stack, in bytes.
 pub const STACK: usize = 16320;
+/// What is kept of an interpreter's functions, in bytes.
+pub const SCRIPT: usize = 2040;
 /// Room for the lines of /proc/PID/maps, in bytes.
 pub const OBJECTS: usize = 65536;
 /// One in so many bytes is a sample, at first.
@@ -167,6 +169,8 @@ pub struct CSample {
     pub stack_pointer: u64,
     pub frame_pointer: u64,
     pub stack_bytes: u64,
+    pub script_bytes: u64,
+    pub script: [u8; SCRIPT],
     pub stack: [u8; STACK],
 }
 

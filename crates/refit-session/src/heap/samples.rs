@@ -5,7 +5,8 @@ use std::mem::{offset_of, size_of};
 use std::os::unix::fs::FileExt;
 
 use super::file::SAMPLES_AT;
-use super::layout::{CHeader, CSample, CSamples, MAGIC, OBJECTS, PAGE, SAMPLES, STACK};
+use super::layout::{CHeader, CSample, CSamples, MAGIC, OBJECTS, PAGE, SAMPLES, SCRIPT, STACK};
+use crate::ScriptFunction;
 use crate::layout::{field_size, get_text, get_u32, get_u64};
 
 /// A live block, and the thread that allocated it as it then was.
@@ -23,6 +24,8 @@ pub struct Sample {
     pub registers: [u64; 3],
     /// The stack from rsp on, as much of it as was kept.
     pub stack: Vec<u8>,
+    /// Functions of an interpreter that allocated it, the innermost first.
+    pub script: Vec<ScriptFunction>,
 }
 
 impl Sample {
@@ -86,8 +89,9 @@ impl Sample {
         let at = SAMPLES_AT + offset_of!(CSamples, sample) + index * size_of::<CSample>();
         let record = bytes(file, at, size_of::<CSample>())?;
         let field = |at| get_u64(&record, at);
-        let kept = usize::try_from(field(offset_of!(CSample, stack_bytes)));
-        let stack = &record[offset_of!(CSample, stack)..][..STACK];
+        let kept = |at, most| usize::try_from(field(at)).map_or(most, |kept| kept.min(most));
+        let stack = &record[offset_of!(CSample, stack)..];
+        let script = &record[offset_of!(CSample, script)..];
         let sample = Sample {
             process,
             requested_bytes: field(offset_of!(CSample, requested)),
@@ -99,7 +103,10 @@ impl Sample {
                 offset_of!(CSample, frame_pointer),
             ]
             .map(field),
-            stack: stack[..kept.map_or(STACK, |kept| kept.min(STACK))].to_vec(),
+            stack: stack[..kept(offset_of!(CSample, stack_bytes), STACK)].to_vec(),
+            script: ScriptFunction::parse(
+                &script[..kept(offset_of!(CSample, script_bytes), SCRIPT)],
+            ),
         };
         (field(offset_of!(CSample, is_complete)) != 0).then_some(sample)
     }
@@ -123,6 +130,7 @@ mod tests {
             interval_bytes: 512 << 10,
             registers: [0; 3],
             stack: Vec::new(),
+            script: Vec::new(),
         }
     }
 

@@ -103,7 +103,7 @@ fn mirror() -> Table {
         "refit_heap_ended" heap::CEnded { processes allocations frees allocated live peak }
         "refit_heap_sample" heap::CSample {
             is_complete requested usable interval instruction stack_pointer frame_pointer
-            stack_bytes stack
+            stack_bytes script_bytes script stack
         }
         "refit_heap_samples" heap::CSamples {
             interval lost is_listing objects_bytes owner pad objects sample
@@ -118,7 +118,7 @@ fn mirror() -> Table {
         "refit_file_event" file::CFileEvent {
             turn own_turn began image pid parent operation flags result descriptor open_flags pad
             file other directory old_directory at length instruction stack_pointer frame_pointer
-            stack_bytes path old_path stack
+            stack_bytes script_bytes path old_path script stack
         }
         "refit_file_events" file::CFileEvents {
             magic events read syncs lost images is_given_up acknowledges acknowledged pad ring
@@ -190,6 +190,7 @@ fn mirror() -> Table {
         ("REFIT_HEAP_FINE_CLASSES", heap::FINE_CLASSES as u64),
         ("REFIT_HEAP_FINE_BYTES", heap::FINE_BYTES),
         ("REFIT_HEAP_SAMPLES", heap::SAMPLES as u64),
+        ("REFIT_HEAP_SCRIPT", heap::SCRIPT as u64),
         ("REFIT_HEAP_STACK", heap::STACK as u64),
         ("REFIT_HEAP_OBJECTS", heap::OBJECTS as u64),
         ("REFIT_HEAP_INTERVAL", heap::INTERVAL),
@@ -209,6 +210,7 @@ fn mirror() -> Table {
         ("REFIT_FILE_EVENTS_MAGIC", file::MAGIC),
         ("REFIT_FILE_EVENTS", file::EVENTS as u64),
         ("REFIT_FILE_EVENT_PATH", file::PATH as u64),
+        ("REFIT_FILE_EVENT_SCRIPT", file::SCRIPT as u64),
         ("REFIT_FILE_EVENT_STACK", file::STACK as u64),
         ("REFIT_FILE_IN_STREAM", file::IN_STREAM.into()),
         ("REFIT_FILE_DURABLE", file::DURABLE.into()),
