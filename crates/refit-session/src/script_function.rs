@@ -39,10 +39,11 @@ mod tests {
             file: "a.py".to_owned(),
             line: 7,
         };
-        let written = b"f\0a.py\x007\0";
-        assert_eq!(ScriptFunction::parse(written), [one.clone()]);
-        assert_eq!(ScriptFunction::parse(b"f\0a.py\x007\0g\0a."), [one.clone()]);
-        assert_eq!(ScriptFunction::parse(b"f\0a.py\x007\0g\0a.py\0x\0"), [one]);
+        let one = [one];
+        let wrong = b"f\0a.py\x007\0g\0a.py\0x\0";
+        assert_eq!(ScriptFunction::parse(b"f\0a.py\x007\0"), one);
+        assert_eq!(ScriptFunction::parse(b"f\0a.py\x007\0g\0a."), one);
+        assert_eq!(ScriptFunction::parse(wrong), one);
         assert_eq!(ScriptFunction::parse(b""), []);
         assert_eq!(ScriptFunction::parse(&[0xff; 30]), []);
     }
