@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Output;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::locations::source_dir;
 use crate::ran::number;
@@ -22,6 +22,7 @@ pub const TESTS: &[Test] = &[
     test!(sarif_names_rule_file_and_line),
     test!(junit_has_a_test_case_for_each_rule),
     test!(sqlite_is_right_where_it_says_so),
+    test!(syncs_of_files_that_do_not_outlive_the_run_are_counted),
     test!(a_program_that_fails_acknowledges_nothing_by_its_end),
     test!(many_processes_at_once_lose_no_event),
     test!(what_cannot_be_seen_is_named),
@@ -391,6 +392,59 @@ fn sqlite_is_right_where_it_says_so(env: &TestEnv) -> Outcome {
         expect_code(&output, 0);
         assert_eq!(broken(&report), BTreeSet::new(), "{mode}: {report:#}");
         assert!(number(&report["syncs"]) >= 10, "{report:#}");
+    }
+    Outcome::Pass
+}
+
+fn syncs_of_files_that_do_not_outlive_the_run_are_counted(env: &TestEnv) -> Outcome {
+    env.require_command("python3");
+    let program = r#"
+import os
+def write(fd, syncs):
+    for _ in range(syncs):
+        os.write(fd, b'x')
+        os.fsync(fd)
+    os.close(fd)
+def named(name, syncs):
+    write(os.open(name, os.O_CREAT | os.O_WRONLY), syncs)
+    return name
+os.mkdir('spool')
+os.remove(named('spool/a', 3))
+os.remove(named('spool/b', 4))
+os.remove(named('removed', 2))
+named('kept', 5)
+# The last one of a name stays.
+os.remove(named('again', 1))
+named('again', 1)
+os.rename(named('old-name', 1), 'kept')
+write(os.open('.', os.O_TMPFILE | os.O_WRONLY), 7)
+unlinked = os.open('unlinked', os.O_CREAT | os.O_WRONLY)
+os.remove('unlinked')
+write(unlinked, 8)
+got = os.open('.', os.O_TMPFILE | os.O_WRONLY)
+os.write(got, b'x')
+os.fsync(got)
+os.link(f'/proc/self/fd/{got}', 'got-a-name', src_dir_fd=got)
+open('old').close()
+os.remove('old')
+"#;
+    let (output, report) = judged(env, "short", &[], &["python3", "-c", program]);
+    expect_code(&output, 0);
+    assert_eq!(number(&report["syncs"]), 33, "{report:#}");
+    assert_eq!(number(&report["unnamed_syncs"]), 15, "{report:#}");
+    let below = |name: &str| format!("{}/{name}", env.path("short"));
+    let removed = json!([
+        {"directory": below("spool/"), "syncs": 7, "of": 7},
+        {"directory": below(""), "syncs": 2, "of": 10},
+    ]);
+    assert_eq!(report["removed_syncs"], removed, "{report:#}");
+    let told = described(&output);
+    for text in [
+        "15 of 33 syncs were of files without a name, of which nothing is left after a power cut",
+        "9 of 33 syncs were of files that were removed again (most in ",
+        &format!("refit compare 'sync@{}=off' -- COMMAND", below("spool/")),
+    ] {
+        assert!(told.contains(text), "{text}: {told}");
     }
     Outcome::Pass
 }

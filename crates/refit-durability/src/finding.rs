@@ -151,6 +151,18 @@ pub struct Finding {
     pub is_known: bool,
 }
 
+/// Syncs of files that a run made and removed again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RemovedSyncs {
+    /// Where the files lay, with a slash at its end.
+    pub directory: String,
+    /// How many syncs.
+    pub syncs: u64,
+    /// How many there were of all files with a name there.
+    pub of: u64,
+}
+
 /// What is known of the durability of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -167,6 +179,12 @@ pub struct DurabilityReport {
     pub syncs: u64,
     /// Those of them that had nothing to write, as far as was seen: neither data nor names.
     pub idle_syncs: u64,
+    /// Those of files that had no name and got none: nothing of them is left after a power cut.
+    #[serde(default, skip_serializing_if = "refit_session::is_zero")]
+    pub unnamed_syncs: u64,
+    /// Those of files that the run made and removed again, by directory, most first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed_syncs: Vec<RemovedSyncs>,
     /// Files that were mapped to be written, and not synced since: what they hold is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,

@@ -17,7 +17,9 @@ mod rule;
 mod stack_table;
 
 pub use acknowledgement::Ack;
-pub use finding::{AcknowledgedBy, CUT, Circumstance, DurabilityReport, Finding, Level, WrongSync};
+pub use finding::{
+    AcknowledgedBy, CUT, Circumstance, DurabilityReport, Finding, Level, RemovedSyncs, WrongSync,
+};
 pub use ignored::Ignored;
 pub use model::{Group, Judged, Judgement, Model};
 pub use reader::Reader;

@@ -11,6 +11,7 @@ mod judgement;
 mod name_state;
 mod name_table;
 mod names;
+mod short_lived;
 mod syncs;
 
 use std::collections::{HashMap, HashSet};
@@ -26,6 +27,7 @@ use file_state::{Change, FileState};
 pub use judgement::{Group, Judged, Judgement};
 use name_state::NameChange;
 use name_table::{Key, NameTable};
+use short_lived::ShortLived;
 
 /// Who made a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +85,7 @@ pub struct Model {
     directories: HashMap<FileId, DirectoryState>,
     /// The last sync of a directory by each process that made no name durable: when it began, and the directory's path.
     idle_sync: HashMap<u32, (u64, String)>,
+    short_lived: ShortLived,
     judgement: Judgement,
 }
 
@@ -102,6 +105,7 @@ impl Model {
             last_sync: HashMap::new(),
             directories: HashMap::new(),
             idle_sync: HashMap::new(),
+            short_lived: ShortLived::default(),
             judgement: Judgement::new(ignored, FileSystems::default()),
         }
     }
@@ -148,6 +152,12 @@ impl Model {
     /// The run has ended, which acknowledges all that it did. `look`: what a path leads to now.
     #[must_use]
     pub fn finish(mut self, look: impl Fn(&str) -> Option<FileFacts>) -> Judgement {
+        for file in self.files.values() {
+            self.short_lived.vanished(file.unnamed_syncs);
+        }
+        let there = |path: &str| look(path).is_some();
+        (self.judgement.unnamed_syncs, self.judgement.removed_syncs) =
+            self.short_lived.at_the_end(there);
         self.look_at_the_end(look);
         self.acknowledged(AcknowledgedBy::Exit, u64::MAX, None);
         for (id, file) in self.files.iter().filter(|(_, file)| file.mapped.is_some()) {

@@ -103,6 +103,8 @@ impl Reader {
             programs: ring.images(),
             syncs: judgement.counts.syncs,
             idle_syncs: judgement.counts.idle_syncs,
+            unnamed_syncs: judgement.unnamed_syncs,
+            removed_syncs: judgement.removed_syncs.clone(),
             unknown: judgement.unknown.iter().cloned().collect(),
             volatile: judgement.volatile.len() as u64,
             ignored: judgement.ignored.len() as u64,

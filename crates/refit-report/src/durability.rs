@@ -301,4 +301,34 @@ fn gaps(report: &DurabilityReport, lines: &mut Vec<String>) {
             plural(report.syncs, "sync")
         ));
     }
+    if report.unnamed_syncs > 0 {
+        lines.push(format!(
+            "  {} of {} were of files without a name, of which nothing is left after a power cut",
+            grouped(report.unnamed_syncs),
+            plural(report.syncs, "sync")
+        ));
+    }
+    removed_syncs(report, lines);
+}
+
+/// Whether they are needed depends on who reads such a file after a power cut.
+fn removed_syncs(report: &DurabilityReport, lines: &mut Vec<String>) {
+    let Some(most) = report.removed_syncs.first() else {
+        return;
+    };
+    let all: u64 = report.removed_syncs.iter().map(|one| one.syncs).sum();
+    lines.push(format!(
+        "  {} of {} were of files that were removed again ({}{}): needed only by who reads them after a power cut before that, as a journal or a queue",
+        grouped(all),
+        plural(report.syncs, "sync"),
+        if report.removed_syncs.len() > 1 { "most in " } else { "in " },
+        most.directory,
+    ));
+    // Of no other file there.
+    if most.syncs == most.of {
+        lines.push(format!(
+            "    what they cost: refit compare 'sync@{}=off' -- COMMAND; what that risks: refit crash",
+            most.directory
+        ));
+    }
 }

@@ -38,6 +38,7 @@ impl Model {
             let made = FileState::made(&event.file, &event.path, event.number);
             if let Some(before) = self.files.insert(event.file.id, made) {
                 self.reused.insert(event.file.id, before.is_durable);
+                self.short_lived.vanished(before.unnamed_syncs);
             }
             self.formerly.remove(&event.file.id);
             if event.open_flags & O_CREAT != 0 && event.file.links > 0 {

@@ -63,6 +63,10 @@ pub struct FileState {
     pub wrong: Option<(WrongSync, Caller)>,
     /// It was truncated to nothing, and not written since; it had so many bytes.
     pub cut: Option<(u64, Caller)>,
+    /// Syncs that had something to write, while it had a name, ...
+    pub named_syncs: u64,
+    /// ... and while it had none.
+    pub unnamed_syncs: u64,
 }
 
 impl FileState {
@@ -82,6 +86,8 @@ impl FileState {
             failed: None,
             wrong: None,
             cut: None,
+            named_syncs: 0,
+            unnamed_syncs: 0,
         }
     }
 

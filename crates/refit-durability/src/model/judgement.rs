@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::file_systems::FileSystems;
-use crate::finding::{AcknowledgedBy, Circumstance, Level};
+use crate::finding::{AcknowledgedBy, Circumstance, Level, RemovedSyncs};
 use crate::ignored::Ignored;
 use crate::rule::Rule;
 use crate::stack_table::StackId;
@@ -98,6 +98,10 @@ pub struct Judgement {
     pub volatile: HashSet<String>,
     /// Files that are left out.
     pub ignored: HashSet<String>,
+    /// Syncs of files that had no name and got none.
+    pub unnamed_syncs: u64,
+    /// Syncs of files that the run made and removed again.
+    pub removed_syncs: Vec<RemovedSyncs>,
     left_out: Ignored,
     file_systems: FileSystems,
 }
@@ -110,6 +114,8 @@ impl Judgement {
             unknown: BTreeSet::new(),
             volatile: HashSet::new(),
             ignored: HashSet::new(),
+            unnamed_syncs: 0,
+            removed_syncs: Vec::new(),
             left_out,
             file_systems,
         }

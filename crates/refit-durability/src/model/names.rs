@@ -204,6 +204,7 @@ impl Model {
         if event.file.is_regular() {
             let file = self.file(&event.file, &event.path, event.number);
             file.directory = event.directory;
+            file.named_syncs += std::mem::take(&mut file.unnamed_syncs);
         }
     }
 
@@ -222,6 +223,9 @@ impl Model {
         };
         self.name_gone(event.directory, &event.path, event, gone);
         if event.file.links <= 1 {
+            let file = self.files.get(&id).filter(|file| file.since < event.began);
+            let syncs = file.map_or(0, |file| file.named_syncs * u64::from(file.was_made));
+            self.short_lived.removed(&event.path, syncs);
             self.forget(id, event.began);
         }
     }

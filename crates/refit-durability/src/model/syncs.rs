@@ -1,6 +1,6 @@
 //! Calls that ask for durability, and what each covers.
 
-use refit_session::file_events::{FileEvent, FileId, IN_STREAM, Operation};
+use refit_session::file_events::{FileEvent, FileFacts, FileId, IN_STREAM, Operation};
 
 use super::judgement::Judged;
 use super::{Caller, LastSync, Model};
@@ -72,6 +72,9 @@ impl Model {
             directory.has_synced_files = true;
         }
         self.judgement.counts.idle_syncs += u64::from(is_idle);
+        if !is_idle && self.judgement.matters(id.device, &path) {
+            self.count_sync(&event.file, &path);
+        }
         if let Some(written) = written {
             let last = LastSync {
                 written,
@@ -80,6 +83,16 @@ impl Model {
                 file: id,
             };
             self.last_sync.insert(caller.pid, last);
+        }
+    }
+
+    fn count_sync(&mut self, file: &FileFacts, path: &str) {
+        let state = self.files.get_mut(&file.id).expect("it was synced");
+        if file.links == 0 {
+            state.unnamed_syncs += 1;
+        } else {
+            state.named_syncs += 1;
+            self.short_lived.synced(path);
         }
     }
 
