@@ -563,6 +563,20 @@ static void remove_and_rename(void)
 	CHECK(rename("new", "old"));
 }
 
+/* The next entry of a journal is begun under the temporary name of the one before. */
+static void journal_of_temporary(void)
+{
+	for (int i = 0; i < 2; i++) {
+		make("next", 1);
+		CHECK(rename("next", "entry"));
+		sync_directory(".");
+		make("next", 0);
+		CHECK(unlink("entry"));
+		sync_directory(".");
+	}
+	CHECK(unlink("next"));
+}
+
 static void temporary(void)
 {
 	make("new", 0);
@@ -636,7 +650,8 @@ static const struct {
 	CASE(truncate_own) CASE(empty_durably) CASE(ack_before_sync) CASE(ack_by_stream) CASE(ack_after_syncs)
 	CASE(ack_before_directory) CASE(ack_after_child) CASE(ack_of_directories) CASE(ack_of_synced_directories)
 	CASE(ack_of_unnamed_synced) CASE(ack_of_unnamed_unsynced) CASE(remove_before_copy) CASE(remove_after_copy)
-	CASE(remove_backup_early) CASE(remove_backup_late) CASE(remove_and_rename) CASE(temporary) CASE(error_ignored)
+	CASE(remove_backup_early) CASE(remove_backup_late) CASE(remove_and_rename) CASE(journal_of_temporary)
+	CASE(temporary) CASE(error_ignored)
 	CASE(error_retried) CASE(error_fatal) CASE(error_rewritten) CASE(order_assumed) CASE(order_kept)
 };
 

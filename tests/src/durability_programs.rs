@@ -17,6 +17,7 @@ use crate::test_env::{TestEnv, described, expect_code, expect_message};
 pub const TESTS: &[Test] = &[
     test!(known_faults_are_found),
     test!(who_syncs_well_is_silent),
+    test!(dpkg_syncs_files_and_not_their_directories),
     test!(postgresql_is_silent).limit_seconds(120),
     test!(redis_is_silent_but_for_a_directory_of_its_own),
     test!(crash_tells_what_no_sync_covers).limit_seconds(120),
@@ -136,6 +137,45 @@ fn who_syncs_well_is_silent(env: &TestEnv) -> Outcome {
 }
 
 /// From initdb over DDL, inserts, ALTER SYSTEM and checkpoints to its end; each row that it sends acknowledges.
+/// Its journal and its database are silent.
+fn dpkg_syncs_files_and_not_their_directories(env: &TestEnv) -> Outcome {
+    let package = env.subdir("package");
+    let control = "Package: refit-test\\nVersion: 1\\nArchitecture: all\\nMaintainer: nobody <nobody@localhost>\\n\
+                   Description: a test\\n";
+    let root = env.subdir("root");
+    let script = format!(
+        "set -e; cd {package}; mkdir -p DEBIAN usr/share/refit-test; printf '{control}' >DEBIAN/control; \
+         for i in 1 2 3; do echo $i >usr/share/refit-test/$i; done; dpkg-deb --root-owner-group --build . ../one.deb; \
+         mkdir -p {root}/var/lib/dpkg/info {root}/var/lib/dpkg/updates {root}/var/lib/dpkg/triggers; \
+         touch {root}/var/lib/dpkg/status"
+    );
+    expect_code(&env.run(&["sh", "-c", &script]), 0);
+    let root = format!("--root={root}");
+    let (words, file) = (
+        [
+            "dpkg",
+            &root,
+            "--force-not-root",
+            "--force-bad-path",
+            "--refuse-unsafe-io",
+            "-i",
+        ],
+        env.path("one.deb"),
+    );
+    let (output, report) = judged(env, "dpkg", &[], &[&words[..], &[&file]].concat());
+    expect_code(&output, 0);
+    assert_eq!(heavy(&report), BTreeSet::from([NAME]), "{report:#}");
+    for finding in findings(&report)
+        .iter()
+        .filter(|one| one["level"] != "note")
+    {
+        let path = finding["path"].as_str().expect("a path");
+        assert!(path.contains("/usr/share/refit-test/"), "{finding:#}");
+    }
+    assert!(number(&report["syncs"]) > 10, "{report:#}");
+    Outcome::Pass
+}
+
 fn postgresql_is_silent(env: &TestEnv) -> Outcome {
     if fs::read_dir("/usr/lib/postgresql").is_err() {
         env.skip("PostgreSQL is not installed");

@@ -64,6 +64,8 @@ struct DirectoryState {
     synced: Option<(u64, Caller)>,
     /// Some file in it was synced by itself.
     has_synced_files: bool,
+    /// A name in it was changed: who syncs it means that one, which may be durable by a sync of its file.
+    has_changed: bool,
 }
 
 /// The state of all files and names that were seen.
@@ -83,7 +85,7 @@ pub struct Model {
     /// The last sync of a file by each process.
     last_sync: HashMap<u32, LastSync>,
     directories: HashMap<FileId, DirectoryState>,
-    /// The last sync of a directory by each process that made no name durable: when it began, and the directory's path.
+    /// The last sync by each process of a directory in which no name was ever changed: when it began, and its path.
     idle_sync: HashMap<u32, (u64, String)>,
     short_lived: ShortLived,
     judgement: Judgement,

@@ -51,6 +51,8 @@ pub struct FileState {
     pub is_durable: bool,
     /// It was made in this run.
     pub was_made: bool,
+    /// It has a name that it was not made with.
+    pub is_renamed: bool,
     /// Number of the event that told of it first.
     pub since: u64,
     /// Number of the event by which it was mapped, and not synced since.
@@ -80,6 +82,7 @@ impl FileState {
             dirt: None,
             is_durable: !was_made,
             was_made,
+            is_renamed: false,
             since,
             mapped: None,
             was_mapped: false,

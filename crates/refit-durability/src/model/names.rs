@@ -25,6 +25,10 @@ impl Model {
         path: &str,
         replaces: bool,
     ) {
+        self.directories
+            .entry(event.directory)
+            .or_default()
+            .has_changed = true;
         let is_over_durable = self.is_over_durable(event);
         let key = (event.directory, base_of(path).to_owned());
         let before = self.names.remove(&key);
@@ -82,6 +86,7 @@ impl Model {
         event: &FileEvent,
         gone: Removed,
     ) {
+        self.directories.entry(directory).or_default().has_changed = true;
         let key = (directory, base_of(path).to_owned());
         match self.names.remove(&key) {
             // It was never durable: nothing is left of it.
@@ -154,11 +159,14 @@ impl Model {
             event.other.exists(),
         );
         if event.file.is_regular() {
-            if had_durable_name && self.files[&id].is_durable {
-                self.formerly.insert(id, old);
-            }
             let file = self.file(&event.file, &event.path, event.number);
             file.directory = event.directory;
+            // The name that it was made with may be a temporary one.
+            let is_missed = file.is_durable && (!file.was_made || file.is_renamed);
+            file.is_renamed = true;
+            if had_durable_name && is_missed {
+                self.formerly.insert(id, old);
+            }
             if event.other.links <= 1 {
                 self.forget(event.other.id, event.began);
             }

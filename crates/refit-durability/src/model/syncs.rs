@@ -105,7 +105,7 @@ impl Model {
         if !event.path.is_empty() {
             event.path.clone_into(&mut directory.path);
         }
-        if is_idle {
+        if is_idle && !directory.has_changed {
             let sync = (event.began, directory.path.clone());
             self.idle_sync.insert(caller.pid, sync);
         }
