@@ -306,6 +306,17 @@ fn a_reboot_keeps_a_change_and_takes_a_trial_back(env: &TestEnv) -> Outcome {
         0,
         &["refit", "apply", "--yes", "--trial", "cron", LIBRARY],
     );
+    let trial = [
+        "refit",
+        "apply",
+        "--yes",
+        "--trial",
+        "redis",
+        "conf.maxmemory=1gb",
+    ];
+    inside(env, 0, &trial);
+    let redis = ["redis-cli", "config", "get", "maxmemory"];
+    assert_eq!(inside(env, 0, &redis), "maxmemory\n1073741824\n");
     let value = ["sysctl", "--values", "net.core.somaxconn"];
     let default = inside(env, 0, &value);
     let unconfirmed = [
@@ -322,6 +333,7 @@ fn a_reboot_keeps_a_change_and_takes_a_trial_back(env: &TestEnv) -> Outcome {
     expect_code(&booted(env, &["reboot"]), 0);
     // systemd-sysctl comes before the units that take a change back.
     assert_eq!(inside(env, 0, &value), default);
+    assert_eq!(inside(env, 0, &redis), "maxmemory\n0\n");
     inside(env, 0, &["refit", "status", "--check", "nginx"]);
     let taken = inside(env, 1, &["refit", "status", "--check", "cron"]);
     assert!(taken.contains("as before the change"), "{taken}");

@@ -165,7 +165,18 @@ fn what_is_not_confirmed_goes_back_to_the_first(env: &TestEnv) -> Outcome {
     assert_eq!(asked(), "TZ=UTC\n");
     inside(env, 0, &["refit", "status", "--check", "cron"]);
 
-    apply(&["--confirm-within=1h", "cron", "env.WORD=1"]);
+    apply(&["--trial", "cron", "env.WORD=1"]);
+    let trial = inside(env, 0, &["refit", "status", "--check", "cron"]);
+    assert!(
+        trial.contains("cron.service: applied, until a reboot"),
+        "{trial}"
+    );
+    assert_eq!(asked(), "TZ=UTC\nWORD=1\n");
+    assert_eq!(booted(env, &["reboot"]).status.code(), Some(0));
+    assert_eq!(asked(), "TZ=UTC\n");
+    expect_same_files(env, &first);
+
+    apply(&["--trial", "cron", "env.WORD=1"]);
     inside(env, 0, &["refit", "confirm", "cron"]);
     inside(env, 0, &["refit", "status", "--check", "cron"]);
     assert_eq!(asked(), "TZ=UTC\nWORD=1\n");

@@ -130,7 +130,6 @@ const POSTFIX: Subject = Subject {
 /// One sender, who waits for each mail: what it waits for is cleanup's sync.
 const CLEANUP: Subject = Subject {
     edits: &[
-        ("load.sh", "smtp-source -N -s 20", "smtp-source -N -s 1"),
         (
             "recipe.toml",
             "budget = \"15m\"",
@@ -146,7 +145,13 @@ const CLEANUP: Subject = Subject {
         ("recipe.toml", "length = \"6s\"", "length = \"2s\""),
     ],
     service: "postfix/cleanup",
-    compared: &["sync@exe:cleanup=off", "--with", SLOW_DISK],
+    compared: &[
+        "sync@exe:cleanup=off",
+        "--with",
+        SLOW_DISK,
+        "--with",
+        "load.sessions=1",
+    ],
     planned: "sync=off (loses-on-crash)",
     accepts: Some("loses-on-crash"),
     health: "printf 'Subject: kept %s\\n\\nx\\n' $0 | su nobody -s /bin/sh -c 'sendmail -i root' && \

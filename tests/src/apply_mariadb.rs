@@ -40,10 +40,6 @@ fn mariadb_is_changed_and_taken_back(env: &TestEnv) -> Outcome {
         (&["conf.skip-innodb-doublewrite=1"], "found by it"),
         (&["conf.sql_mode=\"a"], "not one line"),
         (
-            &["--trial", "conf.max_connections=9"],
-            "below /run, and MariaDB",
-        ),
-        (
             &["conf.innodb_flush_log_at_trx_commit=2"],
             "is bounded-loss",
         ),

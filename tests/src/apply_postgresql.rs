@@ -248,10 +248,6 @@ fn what_cannot_be_applied_changes_nothing(env: &TestEnv) -> Outcome {
         (&["postgresql", "conf.port=1"], "find the cluster by it"),
         (&["postgresql", "conf.work_mem=1\n2"], "not one line"),
         (&["postgresql", "env.A=1\n2"], "not one line"),
-        (
-            &["--trial", "postgresql", "tz=UTC"],
-            "below /run, and PostgreSQL",
-        ),
         (&["postgresql@15-none", "tz=UTC"], "pg_lsclusters"),
     ] {
         for verb in ["plan", "apply"] {

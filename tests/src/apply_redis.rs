@@ -58,10 +58,6 @@ fn redis_is_changed_and_taken_back(env: &TestEnv) -> Outcome {
         (&["redis-server@one", "conf.maxmemory=1\n"], "not one line"),
         (&["redis-server@one", "odirect=off"], "conf.NAME="),
         (
-            &["--trial", "redis-server@one", "conf.maxmemory=1"],
-            "below /run, and redis",
-        ),
-        (
             &["redis-server@one", "conf.appendfsync=everysec"],
             "is bounded-loss",
         ),

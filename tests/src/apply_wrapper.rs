@@ -291,7 +291,6 @@ fn what_is_no_command_of_its_own_is_refused(env: &TestEnv) -> Outcome {
             "for one start: refit run --quiet sync=off -- COMMAND",
         ),
         (&[MOVED, "conf.a=b"], "cannot be applied to wrapper:"),
-        (&["--trial", MOVED, "tz=UTC"], "PATH has no directory there"),
     ] {
         let all = [&["--yes"], rest].concat();
         expect_message(&env.refit(&words("apply", &root, &all)), 2, named);

@@ -235,8 +235,14 @@ fn is_applied(target: &Target, store: &Store) -> Result<bool, Error> {
     let is_more =
         !amend::new_of(&request.settings, change).is_empty() || !request.dropped.is_empty();
     let is_as_long = match request.until {
-        Until::Confirmed(_) => change.undo.is_some(),
-        Until::Reboot => change.trial && change.undo.is_none(),
+        Until::Confirmed(_) => change
+            .undo
+            .as_ref()
+            .is_some_and(|undo| undo.at_unix.is_some()),
+        Until::Reboot => match &change.undo {
+            Some(undo) => undo.at_unix.is_none(),
+            None => change.trial,
+        },
         Until::Reverted => !change.trial && change.undo.is_none(),
     };
     if is_more || !is_as_long || record.phase != Phase::Applied {
@@ -358,7 +364,7 @@ pub fn in_effect(kind: &dyn Kind, change: &Change) -> Result<Vec<Check>, Error> 
     let began = Instant::now();
     loop {
         let mut checks = kind.checks(change)?;
-        checks.extend(change.undo.as_ref().map(undo::check).transpose()?);
+        checks.extend(change.undo.as_ref().map(undo::check).transpose()?.flatten());
         if !drifts(&checks) {
             return Ok(checks);
         }

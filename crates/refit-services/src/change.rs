@@ -61,8 +61,9 @@ pub struct LibraryFile {
 /// By what a change takes itself back unless it is confirmed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undo {
-    /// When, in seconds since 1970.
-    pub at_unix: u64,
+    /// When, in seconds since 1970; `None`: at the next start of the machine alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_unix: Option<u64>,
     /// The units, without `.timer` and `.service`.
     pub unit: String,
     /// The files of the units.

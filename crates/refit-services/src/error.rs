@@ -93,10 +93,6 @@ pub enum Error {
     )]
     NoPlace { service: String, file: String },
     #[error(
-        "{service}: --trial keeps a change below /run, and {why}\n  to have it taken back unless it is confirmed: --confirm-within 10m"
-    )]
-    NoTrial { service: String, why: &'static str },
-    #[error(
         "{path} changed after {service} was started, and a restart would take that up too\n  first: systemctl restart {service}, and see that it still does its work"
     )]
     NotTakenUp { service: String, path: String },

@@ -68,9 +68,10 @@ pub(crate) trait Kind: Sync {
         unknown(service, setting, self.known())
     }
 
-    /// Why a change of these settings cannot lie below /run, where a reboot takes it back; `None`: it
-    /// can.
-    fn no_trial(&self, settings: &Settings) -> Option<&'static str>;
+    /// Whether a change of these settings can lie below /run, where a reboot takes it back by itself.
+    fn lies_below_run(&self, _: &Settings) -> bool {
+        false
+    }
 
     /// Why neither a reboot nor a timer takes such a change back, but `refit revert` alone; `None`: they can.
     fn only_reverted(&self) -> Option<&'static str> {
@@ -84,7 +85,7 @@ pub(crate) trait Kind: Sync {
     }
 
     /// The change, with no directories and classes yet. `trial`: below /run, which
-    /// [`Kind::no_trial`] allows.
+    /// [`Kind::lies_below_run`] allows.
     fn plan(
         &'static self,
         system: &System,

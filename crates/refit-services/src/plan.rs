@@ -128,13 +128,9 @@ fn plan(
     if let (Until::Reboot | Until::Confirmed(_), Some(why)) = (until, kind.only_reverted()) {
         return Err(Error::NotByItself { service, why });
     }
-    let stays = "it goes on from the change that is there, which a reboot does not take back";
-    let no_trial = earlier.map(|_| stays).or(kind.no_trial(settings));
-    let trial = match (until, no_trial) {
-        (Until::Reboot, Some(why)) => return Err(Error::NoTrial { service, why }),
-        (Until::Reboot | Until::Confirmed(_), None) => true,
-        (Until::Reverted, _) | (Until::Confirmed(_), Some(_)) => false,
-    };
+    // What goes on from a change that stays is taken back to that one.
+    let lies_below_run = earlier.is_none() && kind.lies_below_run(settings);
+    let trial = until != Until::Reverted && lies_below_run;
     if request.health.is_some() && !system.is_live() {
         return Err(Error::NothingRuns);
     }
@@ -212,8 +208,10 @@ fn plan(
         change.accepted = amend::accepted(earlier, change.accepted.take(), keeps_risk);
         amend::begin_at(&mut plan, first);
     }
-    if let Until::Confirmed(within) = until {
-        undo::add(system, &mut plan, within)?;
+    match until {
+        Until::Confirmed(within) => undo::add(system, &mut plan, Some(within))?,
+        Until::Reboot if !trial => undo::add(system, &mut plan, None)?,
+        Until::Reboot | Until::Reverted => {}
     }
     for edit in plan.change.edits() {
         let place = system.place(&edit.path)?;

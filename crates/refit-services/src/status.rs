@@ -139,8 +139,11 @@ pub fn status(system: &System, words: &[String]) -> Result<Status, Error> {
             service: change.service,
             kind: change.kind,
             settings: change.settings,
-            trial: change.trial,
-            unconfirmed_until_unix: change.undo.map(|undo| undo.at_unix),
+            trial: match &change.undo {
+                Some(undo) => undo.at_unix.is_none(),
+                None => change.trial,
+            },
+            unconfirmed_until_unix: change.undo.and_then(|undo| undo.at_unix),
             taken_back,
             phase: record.phase,
             drift: drifts(&checks) || packages.iter().any(|one| one.now.is_none()),
@@ -172,7 +175,7 @@ pub fn live_checks(system: &System, record: &Record) -> Result<Vec<Check>, Error
         if let Some(kind) = kind_named(&change.kind) {
             checks.extend(kind.checks(change)?);
         }
-        checks.extend(change.undo.as_ref().map(undo::check).transpose()?);
+        checks.extend(change.undo.as_ref().map(undo::check).transpose()?.flatten());
     }
     Ok(checks)
 }

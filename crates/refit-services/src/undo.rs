@@ -28,12 +28,13 @@ pub enum Until {
 /// The least time to confirm a change in: a restart has to fit into it.
 const LEAST: Duration = Duration::from_secs(10);
 
-/// Adds to a planned change the units that take it back unless it is confirmed in time.
+/// Adds to a planned change the units that take it back unless it is confirmed in time; `within` is `None`: before the next
+/// start of the machine.
 ///
 /// # Errors
 /// [`Error::TooShort`], [`Error::InTheWay`], or why refit's own file cannot be read.
-pub fn add(system: &System, plan: &mut Plan, within: Duration) -> Result<(), Error> {
-    if within < LEAST {
+pub fn add(system: &System, plan: &mut Plan, within: Option<Duration>) -> Result<(), Error> {
+    if within.is_some_and(|within| within < LEAST) {
         return Err(Error::TooShort { least: LEAST });
     }
     let change = &mut plan.change;
@@ -47,21 +48,13 @@ pub fn add(system: &System, plan: &mut Plan, within: Duration) -> Result<(), Err
         program = Some(file);
         plan.contents.push(content);
     }
-    let at_unix = now() + within.as_secs();
     let unit = format!("refit-undo-{}", in_unit_name(service));
     let head = format!("[Unit]\nDescription=Takes back what refit applied to {service}\n");
-    // `@`: seconds since 1970 (systemd.time(7)). Exit code 3: a person must decide, so no new try.
-    let timer = format!("{head}[Timer]\nOnCalendar=@{at_unix}\nAccuracySec=1s\n");
-    let run = format!(
-        "{head}StartLimitIntervalSec=0\n[Service]\nType=oneshot\nExecStart={} revert --unconfirmed {}\n\
-         Restart=on-failure\nRestartSec=5s\nRestartPreventExitStatus=3\n",
-        quoted(&command),
-        quoted(service)
-    );
-    let mut units = vec![
-        (service_file(&unit), run),
-        (format!("/run/systemd/system/{unit}.timer"), timer),
-    ];
+    let at_unix = within.map(|within| now() + within.as_secs());
+    let mut units = Vec::new();
+    if let Some(at_unix) = at_unix {
+        units.extend(at_a_time(&unit, &head, &command, service, at_unix));
+    }
     if !change.trial {
         units.extend(at_next_start(&unit, &head, &command, service));
     }
@@ -74,7 +67,7 @@ pub fn add(system: &System, plan: &mut Plan, within: Duration) -> Result<(), Err
             after: Some(FileState::own(text.into_bytes())),
         });
     }
-    if system.is_live() {
+    if system.is_live() && at_unix.is_some() {
         let reload = "systemctl daemon-reload";
         let after_reload = plan.commands.iter().position(|command| command == reload);
         let start = format!("systemctl start {unit}.timer");
@@ -83,9 +76,15 @@ pub fn add(system: &System, plan: &mut Plan, within: Duration) -> Result<(), Err
             None => drop(plan.commands.splice(0..0, [reload.to_owned(), start])),
         }
     }
+    let when = match within {
+        Some(within) => format!(
+            "{} s after it is applied, and at a reboot",
+            within.as_secs()
+        ),
+        None => "at a reboot".to_owned(),
+    };
     plan.notes.push(format!(
-        "it takes itself back {} s after it is applied, and at a reboot, unless: refit confirm {service}",
-        within.as_secs()
+        "it takes itself back {when}, unless: refit confirm {service}"
     ));
     change.undo = Some(Undo {
         at_unix,
@@ -100,6 +99,28 @@ pub fn add(system: &System, plan: &mut Plan, within: Duration) -> Result<(), Err
 /// the unit is a oneshot, and ends it 90 s after its start (DefaultTimeoutStartSec= of systemd-system.conf(5)).
 pub fn service_file(unit: &str) -> String {
     format!("/run/systemd/system/{unit}.service")
+}
+
+/// The unit that takes a change back, and the timer that starts it: paths and contents.
+fn at_a_time(
+    unit: &str,
+    head: &str,
+    command: &str,
+    service: &str,
+    at_unix: u64,
+) -> [(String, String); 2] {
+    // `@`: seconds since 1970 (systemd.time(7)). Exit code 3: a person must decide, so no new try.
+    let timer = format!("{head}[Timer]\nOnCalendar=@{at_unix}\nAccuracySec=1s\n");
+    let run = format!(
+        "{head}StartLimitIntervalSec=0\n[Service]\nType=oneshot\nExecStart={} revert --unconfirmed {}\n\
+         Restart=on-failure\nRestartSec=5s\nRestartPreventExitStatus=3\n",
+        quoted(command),
+        quoted(service)
+    );
+    [
+        (service_file(unit), run),
+        (format!("/run/systemd/system/{unit}.timer"), timer),
+    ]
 }
 
 /// The unit that takes a change back before any service starts, and what makes the next start of the
@@ -135,12 +156,12 @@ pub fn in_unit_name(service: &str) -> String {
     escaped.collect()
 }
 
-/// Starts the timer, before the service sees the change. For a live system.
+/// Starts the timer, if there is one, before the service sees the change. For a live system.
 ///
 /// # Errors
 /// [`Error::Command`].
 pub fn start(change: &Change) -> Result<(), Error> {
-    if let Some(undo) = &change.undo {
+    if let Some(undo) = change.undo.as_ref().filter(|undo| undo.at_unix.is_some()) {
         systemd::systemctl(&["daemon-reload"])?;
         systemd::systemctl(&["start", &format!("{}.timer", undo.unit)])?;
     }
@@ -161,21 +182,24 @@ pub fn stop(undo: &Undo, is_caller: bool) {
     }
 }
 
-/// Whether the timer still waits. One whose time was over when it was started never elapses.
+/// Whether the timer still waits; `None`: there is none. One whose time was over when it was started never elapses.
 ///
 /// # Errors
 /// [`Error::Command`].
-pub fn check(undo: &Undo) -> Result<Check, Error> {
+pub fn check(undo: &Undo) -> Result<Option<Check>, Error> {
+    if undo.at_unix.is_none() {
+        return Ok(None);
+    }
     let key = format!("{}.timer", undo.unit);
     let found = systemd::systemctl(&["show", "-p", "SubState", "--value", &key])?;
     let found = found.trim().to_owned();
-    Ok(Check {
+    Ok(Some(Check {
         layer: Layer::Loaded,
         key,
         expected: "waiting".to_owned(),
         holds: Some(found == "waiting"),
         found,
-    })
+    }))
 }
 
 #[cfg(test)]

@@ -65,10 +65,6 @@ impl Kind for Databases {
         "schema=FILE"
     }
 
-    fn no_trial(&self, _: &Settings) -> Option<&'static str> {
-        self.only_reverted()
-    }
-
     fn only_reverted(&self) -> Option<&'static str> {
         Some("a schema is in the database: neither a reboot nor a timer takes it back")
     }

@@ -94,8 +94,8 @@ impl Kind for Mariadb {
         &[Ground::Unit, Ground::Configuration]
     }
 
-    fn no_trial(&self, settings: &Settings) -> Option<&'static str> {
-        has_conf(settings).then_some("MariaDB reads no configuration there")
+    fn lies_below_run(&self, settings: &Settings) -> bool {
+        !has_conf(settings)
     }
 
     fn plan(

@@ -120,10 +120,6 @@ impl Kind for Postfix {
         }
     }
 
-    fn no_trial(&self, _: &Settings) -> Option<&'static str> {
-        Some("Postfix reads no configuration there")
-    }
-
     fn plan(
         &'static self,
         system: &System,

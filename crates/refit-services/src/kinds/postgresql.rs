@@ -74,10 +74,6 @@ impl Kind for Postgresql {
         &[Ground::ServerEnvironment, Ground::Configuration]
     }
 
-    fn no_trial(&self, _: &Settings) -> Option<&'static str> {
-        Some("PostgreSQL reads no configuration there")
-    }
-
     fn plan(
         &'static self,
         system: &System,

@@ -74,8 +74,8 @@ impl Kind for Redis {
         &[Ground::Unit, Ground::Configuration]
     }
 
-    fn no_trial(&self, settings: &Settings) -> Option<&'static str> {
-        has_conf(settings).then_some("redis reads no configuration there")
+    fn lies_below_run(&self, settings: &Settings) -> bool {
+        !has_conf(settings)
     }
 
     fn plan(

@@ -117,10 +117,6 @@ impl Kind for Tables {
         "conf.index.NAME=COLUMN"
     }
 
-    fn no_trial(&self, _: &Settings) -> Option<&'static str> {
-        self.only_reverted()
-    }
-
     fn only_reverted(&self) -> Option<&'static str> {
         Some("an index is in the database: neither a reboot nor a timer takes it away")
     }

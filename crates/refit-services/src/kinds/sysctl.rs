@@ -58,8 +58,8 @@ impl Kind for Sysctl {
     }
 
     /// The files in /etc are read at boot before an unconfirmed change can be taken back there.
-    fn no_trial(&self, _: &Settings) -> Option<&'static str> {
-        None
+    fn lies_below_run(&self, _: &Settings) -> bool {
+        true
     }
 
     fn plan(

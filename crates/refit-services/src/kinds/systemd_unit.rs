@@ -59,8 +59,8 @@ impl Kind for SystemdUnit {
         &[Ground::Unit]
     }
 
-    fn no_trial(&self, _: &Settings) -> Option<&'static str> {
-        None
+    fn lies_below_run(&self, _: &Settings) -> bool {
+        true
     }
 
     fn plan(

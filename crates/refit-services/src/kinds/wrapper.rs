@@ -85,10 +85,6 @@ impl Kind for Wrapper {
         }
     }
 
-    fn no_trial(&self, _: &Settings) -> Option<&'static str> {
-        Some("PATH has no directory there")
-    }
-
     fn plan(
         &'static self,
         system: &System,

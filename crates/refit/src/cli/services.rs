@@ -30,7 +30,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "RESULT", conflicts_with = "settings", help_heading = SETTINGS)]
     pub from: Option<PathBuf>,
 
-    /// Until the next reboot: write files below /run only
+    /// Until the next reboot: in files below /run, or taken back before any service starts
     #[arg(long, help_heading = SETTINGS)]
     pub trial: bool,
 

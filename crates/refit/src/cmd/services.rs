@@ -108,6 +108,7 @@ fn try_apply(args: &ApplyArgs) -> Result<u8> {
                 "applied in the tree".to_owned()
             };
             let next = match &record.change.undo {
+                Some(undo) if undo.at_unix.is_none() => "keep it by refit confirm",
                 Some(_) => "keep it in time by refit confirm",
                 None => "take back by refit revert",
             };

@@ -71,10 +71,6 @@ impl Kind for PostfixDaemon {
         &[Ground::Wrapper, Ground::Daemon]
     }
 
-    fn no_trial(&self, _: &Settings) -> Option<&'static str> {
-        Some("Postfix reads no configuration there")
-    }
-
     fn plan(
         &'static self,
         system: &System,
