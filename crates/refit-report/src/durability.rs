@@ -172,9 +172,10 @@ fn not_seen(coverage: &Coverage, lines: &mut Vec<String>) {
     own.dedup();
     if !own.is_empty() {
         lines.push(format!(
-            "  {} may write by calls that are not seen ({})",
+            "  {} may write and sync by calls that are not seen ({}): what is found of {} files may be wrong",
             own.join(", "),
-            coverage.unknown[0].what
+            coverage.unknown[0].what,
+            if own.len() == 1 { "its" } else { "their" }
         ));
     }
 }
