@@ -140,7 +140,7 @@ fn a_change_is_made_and_taken_back_byte_for_byte(env: &TestEnv) -> Outcome {
         fs::read(&placed).expect("placed"),
         fs::read(format!("{root}/lib/one.so")).expect("made above")
     );
-    let status = env.refit(&words("status", &root, &["--check"]));
+    let status = env.refit(&words("status", &root, &["--exit-code"]));
     expect_printed(&status, 0, "b.service: applied\n");
     expect_code(&env.refit(&words("revert", &root, &["b"])), 0);
     assert_eq!(listing(&root), before);
@@ -198,7 +198,7 @@ fn an_edit_of_somebody_else_is_kept_and_shown(env: &TestEnv) -> Outcome {
     let ours = fs::read(&place).expect("applied");
     fs::write(&place, b"[Service]\r\nEnvironment=X=\xff\r\n").expect("the tree is ours");
     let edited = listing(&root);
-    let status = env.refit(&words("status", &root, &["--check"]));
+    let status = env.refit(&words("status", &root, &["--exit-code"]));
     expect_printed(&status, 1, "DIFFERS");
     let refused = env.refit(&words("revert", &root, &["a"]));
     expect_code(&refused, 3);
@@ -218,7 +218,7 @@ fn an_edit_of_somebody_else_is_kept_and_shown(env: &TestEnv) -> Outcome {
     expect_code(&env.refit(&words("revert", &root, &["a"])), 3);
     // A purge, or `systemctl revert`, takes the drop-in away.
     fs::remove_dir_all(place.parent().expect("it has one")).expect("likewise");
-    expect_code(&env.refit(&words("status", &root, &["--check"])), 1);
+    expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 1);
     let gone = env.refit(&words("revert", &root, &["a"]));
     expect_printed(&gone, 0, "was as before already");
     assert_eq!(listing(&root), before);
@@ -411,7 +411,7 @@ fn a_library_of_two_services_goes_with_the_second(env: &TestEnv) -> Outcome {
     }
     expect_code(&env.refit(&words("revert", &root, &["a"])), 0);
     assert!(place.is_dir());
-    expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+    expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
     expect_code(&env.refit(&words("revert", &root, &["b"])), 0);
     assert_eq!(listing(&root), before);
 
@@ -455,7 +455,7 @@ fn a_trial_moves_to_etc_when_it_is_confirmed(env: &TestEnv) -> Outcome {
         let trial = at("run").expect("a trial");
         assert!(at("etc").is_err());
         assert_eq!(Path::new(&root).join(TIMER).exists(), until != "--trial");
-        expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+        expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
 
         // Somebody else's edit is not confirmed.
         let place = Path::new(&root).join(DROP_IN.replacen("etc", "run", 1));
@@ -466,7 +466,7 @@ fn a_trial_moves_to_etc_when_it_is_confirmed(env: &TestEnv) -> Outcome {
         expect_code(&env.refit(&confirm), 0);
         assert_eq!(at("etc").expect("it stays"), trial);
         assert!(at("run").is_err() && !Path::new(&root).join(TIMER).exists());
-        let status = env.refit(&words("status", &root, &["--check"]));
+        let status = env.refit(&words("status", &root, &["--exit-code"]));
         expect_printed(&status, 0, "a.service: applied\n");
         assert!(stdout(&env.refit(&confirm)).contains("nothing to do"));
         let unconfirmed = words("revert", &root, &["--unconfirmed", "a"]);
@@ -500,7 +500,7 @@ fn what_was_not_confirmed_is_taken_back(env: &TestEnv) -> Outcome {
 
     expect_code(&env.refit(&apply), 0);
     fs::remove_dir_all(format!("{root}/run")).expect("as a reboot does");
-    let status = env.refit(&words("status", &root, &["--check"]));
+    let status = env.refit(&words("status", &root, &["--exit-code"]));
     expect_printed(&status, 1, "as after a reboot");
     let late = env.refit(&confirm);
     expect_message(&late, 2, "as after a reboot");

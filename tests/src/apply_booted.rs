@@ -132,7 +132,7 @@ fn each_service_is_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
             inside(env, 0, &apply).contains("nothing to do"),
             "{service}"
         );
-        let status = inside(env, 0, &["refit", "status", "--check", service]);
+        let status = inside(env, 0, &["refit", "status", "--exit-code", service]);
         assert!(
             status.contains("ok: executable mapping /usr/lib/refit/"),
             "{status}"
@@ -145,7 +145,7 @@ fn each_service_is_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
         // An administrator takes the drop-in away, and its change stays loaded.
         let path = format!("/etc/systemd/system/{service}.service.d/90-refit.conf");
         inside(env, 0, &["mv", &path, "/root/kept"]);
-        inside(env, 1, &["refit", "status", "--check", service]);
+        inside(env, 1, &["refit", "status", "--exit-code", service]);
         inside(env, 3, &apply);
         inside(env, 0, &["mv", "/root/kept", &path]);
         inside(env, 0, &["refit", "revert", service]);
@@ -329,13 +329,13 @@ fn a_reboot_keeps_a_change_and_takes_a_trial_back(env: &TestEnv) -> Outcome {
     ];
     inside(env, 0, &unconfirmed);
     assert_eq!(inside(env, 0, &value), "300\n");
-    inside(env, 0, &["refit", "status", "--check"]);
+    inside(env, 0, &["refit", "status", "--exit-code"]);
     expect_code(&booted(env, &["reboot"]), 0);
     // systemd-sysctl comes before the units that take a change back.
     assert_eq!(inside(env, 0, &value), default);
     assert_eq!(inside(env, 0, &redis), "maxmemory\n0\n");
-    inside(env, 0, &["refit", "status", "--check", "nginx"]);
-    let taken = inside(env, 1, &["refit", "status", "--check", "cron"]);
+    inside(env, 0, &["refit", "status", "--exit-code", "nginx"]);
+    let taken = inside(env, 1, &["refit", "status", "--exit-code", "cron"]);
     assert!(taken.contains("as before the change"), "{taken}");
     for service in ["nginx", "cron", "sysctl"] {
         inside(env, 0, &["refit", "revert", service]);
@@ -370,7 +370,7 @@ fn what_is_not_confirmed_takes_itself_back(env: &TestEnv) -> Outcome {
     let timer_at = "sed -n s/OnCalendar=@//p /run/systemd/system/refit-undo-cron.timer";
     let at = inside(env, 0, &["sh", "-c", timer_at]);
     inside(env, 0, &["sh", "-c", is_mapped]);
-    inside(env, 0, &["refit", "status", "--check", "cron"]);
+    inside(env, 0, &["refit", "status", "--exit-code", "cron"]);
     // The installed refit is not needed.
     inside(env, 0, &["mv", "/usr/local/bin/refit", "/root/refit"]);
     // A relative time would begin anew with each reload, and never end.
@@ -410,13 +410,13 @@ fn what_is_not_confirmed_takes_itself_back(env: &TestEnv) -> Outcome {
     apply("rsyslog", "1h");
     let is_over = format!("test $(date +%s) -gt $(({} + 2))", until.trim());
     wait_inside(env, &is_over);
-    inside(env, 0, &["refit", "status", "--check", "cron"]);
+    inside(env, 0, &["refit", "status", "--exit-code", "cron"]);
     expect_code(&booted(env, &["reboot"]), 0);
-    inside(env, 0, &["refit", "status", "--check", "cron"]);
+    inside(env, 0, &["refit", "status", "--exit-code", "cron"]);
     inside(env, 0, &["sh", "-c", is_mapped]);
 
     // Rebooted before it was confirmed.
-    let gone = inside(env, 1, &["refit", "status", "--check", "rsyslog"]);
+    let gone = inside(env, 1, &["refit", "status", "--exit-code", "rsyslog"]);
     assert!(gone.contains("as after a reboot"), "{gone}");
     let maps = "! grep /usr/lib/refit /proc/$(systemctl show -p MainPID --value rsyslog)/maps";
     inside(env, 0, &["sh", "-c", maps]);

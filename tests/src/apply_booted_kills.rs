@@ -119,7 +119,7 @@ fn a_restart_goes_on_with_the_lock_of_a_killed_refit(env: &TestEnv) -> Outcome {
     refit.kill().expect("it waits for systemctl");
     refit.wait().expect("it is ours");
     live.shell("! flock -n /var/lib/refit/changes/lock true");
-    let mut status = live.start(&["status", "--check", "cron"]);
+    let mut status = live.start(&["status", "--exit-code", "cron"]);
     let its_files = format!("/proc/{}/fd", status.id());
     wait_until("status asks for the lock", || {
         let opened = std::fs::read_dir(&its_files)

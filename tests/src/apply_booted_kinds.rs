@@ -119,7 +119,7 @@ fn each_kind_outlasts_a_reboot(env: &TestEnv) -> Outcome {
         assert_eq!(asked(env, subject), subject.before, "{}", subject.service);
         inside(env, 0, &apply(subject));
     }
-    inside(env, 0, &["refit", "status", "--check"]);
+    inside(env, 0, &["refit", "status", "--exit-code"]);
     expect_code(&booted(env, &["reboot"]), 0);
     mail(env, "after-the-reboot");
     // rsyslog wrote what Postfix logged.
@@ -130,7 +130,7 @@ fn each_kind_outlasts_a_reboot(env: &TestEnv) -> Outcome {
     for subject in &SUBJECTS {
         let service = subject.service;
         assert_eq!(asked(env, subject), subject.after, "{service}");
-        inside(env, 0, &["refit", "status", "--check", service]);
+        inside(env, 0, &["refit", "status", "--exit-code", service]);
         let again = inside(env, 0, &apply(subject));
         assert!(again.contains("nothing to do"), "{service}: {again}");
     }

@@ -24,7 +24,7 @@ fn mariadb_is_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
     up(env);
     let before = files(env);
     let main = pid(env);
-    let check = ["refit", "status", "--check", "mariadb"];
+    let check = ["refit", "status", "--exit-code", "mariadb"];
     let revert = ["refit", "revert", "mariadb"];
     let values =
         "SELECT @@innodb_flush_log_at_trx_commit, @@GLOBAL.max_connections, @@innodb_flush_method";

@@ -150,10 +150,10 @@ fn mapping(env: &TestEnv) -> usize {
     count.trim().parse().expect("a number")
 }
 
-/// `status --check`, which ends with this code and prints these lines.
+/// `status --exit-code`, which ends with this code and prints these lines.
 #[track_caller]
 pub fn status(env: &TestEnv, code: i32, service: &str, lines: &[&str]) -> String {
-    let printed = inside(env, code, &["refit", "status", "--check", service]);
+    let printed = inside(env, code, &["refit", "status", "--exit-code", service]);
     for line in lines {
         assert!(printed.contains(line), "no `{line}` in:\n{printed}");
     }

@@ -50,7 +50,7 @@ fn all_daemons_are_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
     inside(env, 0, &["systemctl", "restart", postfix(env)]);
     mail(env, "before-all");
     let before = files(env);
-    let check = ["refit", "status", "--check", "postfix"];
+    let check = ["refit", "status", "--exit-code", "postfix"];
     let apply = [
         "refit",
         "apply",
@@ -129,7 +129,7 @@ fn all_daemons_are_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
     inside(env, 0, &apply);
     inside(env, 0, &check);
     let connect =
-        "exec 3<>/dev/tcp/127.0.0.1/25; wait_for 'drift' '! refit status --check postfix'";
+        "exec 3<>/dev/tcp/127.0.0.1/25; wait_for 'drift' '! refit status --exit-code postfix'";
     let connect = format!("{WAIT_FOR} {connect}");
     let drift = inside(env, 0, &["bash", "-c", &connect]);
     assert!(drift.contains("sbin/smtpd: bad command startup"), "{drift}");
@@ -144,7 +144,7 @@ fn one_daemon_is_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
     inside(env, 0, &["systemctl", "restart", postfix(env)]);
     mail(env, "before-one");
     let before = files(env);
-    let check = ["refit", "status", "--check", "postfix/cleanup"];
+    let check = ["refit", "status", "--exit-code", "postfix/cleanup"];
     let revert = ["refit", "revert", "postfix/cleanup"];
     let apply = [
         "refit",
@@ -188,7 +188,7 @@ fn one_daemon_is_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
     let send = "printf 'Subject: held\\n\\nx\\n' | sendmail root";
     inside(env, 0, &["sh", "-c", send]);
     let wait = "wait_for 'a bad start' \"refit status postfix/cleanup | grep 'bad command startup'\"; \
-                refit status --check postfix/cleanup";
+                refit status --exit-code postfix/cleanup";
     let wait = format!("{WAIT_FOR} {wait}");
     let status = inside(env, 1, &["sh", "-c", &wait]);
     assert!(
@@ -301,7 +301,7 @@ fn one_daemon_without_syncs_is_verified_and_taken_back(env: &TestEnv) -> Outcome
 fn no_syncs_are_left(env: &TestEnv, no_new_privs: bool) {
     let unit = postfix(env);
     let apply = without_syncs("sync@exe:cleanup=off");
-    let check = ["refit", "status", "--check", "postfix/cleanup"];
+    let check = ["refit", "status", "--exit-code", "postfix/cleanup"];
     let revert = ["refit", "revert", "postfix/cleanup"];
     let before = files(env);
     if no_new_privs {
@@ -404,11 +404,11 @@ fn two_daemons_have_a_change_each(env: &TestEnv) -> Outcome {
     }
     mail(env, "with-two");
     assert_eq!(loaded(env), "cleanup qmgr ");
-    inside(env, 0, &["refit", "status", "--check"]);
+    inside(env, 0, &["refit", "status", "--exit-code"]);
     inside(env, 0, &["refit", "revert", DAEMONS[0]]);
     mail(env, "with-qmgr");
     assert_eq!(loaded(env), "qmgr ");
-    inside(env, 0, &["refit", "status", "--check"]);
+    inside(env, 0, &["refit", "status", "--exit-code"]);
     inside(env, 0, &["refit", "revert", DAEMONS[1]]);
     mail(env, "after-two");
     assert_eq!(loaded(env), "");

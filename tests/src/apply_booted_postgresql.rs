@@ -98,7 +98,7 @@ fn postgresql_is_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
     assert!(mapped(env).starts_with("0 of 6"), "{}", mapped(env));
     inside(env, 0, &APPLY);
     assert!(inside(env, 0, &APPLY).contains("nothing to do"));
-    let check = ["refit", "status", "--check", "postgresql"];
+    let check = ["refit", "status", "--exit-code", "postgresql"];
     let status = inside(env, 0, &check);
     for text in [
         "accepted       bounded-loss, without evidence",
@@ -249,7 +249,7 @@ fn what_is_not_confirmed_is_gone_when_the_server_starts_again(env: &TestEnv) -> 
     };
     both("1h");
     assert_eq!(shown().trim(), "64MB maxmemory 1073741824");
-    inside(env, 0, &["refit", "status", "--check"]);
+    inside(env, 0, &["refit", "status", "--exit-code"]);
     expect_code(&booted(env, &["reboot"]), 0);
     is_old(env);
     // The server was started once, with the old ones.
@@ -271,7 +271,7 @@ fn what_is_not_confirmed_is_gone_when_the_server_starts_again(env: &TestEnv) -> 
         inside(env, 0, &["refit", "confirm", service]);
     }
     expect_code(&booted(env, &["reboot"]), 0);
-    inside(env, 0, &["refit", "status", "--check"]);
+    inside(env, 0, &["refit", "status", "--exit-code"]);
     assert_eq!(shown().trim(), "64MB maxmemory 1073741824");
     for service in ["postgresql", "redis"] {
         inside(env, 0, &["refit", "revert", service]);

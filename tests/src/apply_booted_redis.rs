@@ -32,7 +32,7 @@ fn redis_is_changed_verified_and_taken_back(env: &TestEnv) -> Outcome {
     let before = files(env);
     let main = pid(env);
     cli(env, &["SET", "word", "kept"]);
-    let check = ["refit", "status", "--check", "redis"];
+    let check = ["refit", "status", "--exit-code", "redis"];
     let revert = ["refit", "revert", "redis"];
     let get = |name: &str| cli(env, &["CONFIG", "GET", name]);
 

@@ -20,7 +20,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 const APPLY: &str = "refit apply --yes rsyslog --accept=loses-on-crash --no-evidence";
-const CHECK: &str = "refit status --check rsyslog";
+const CHECK: &str = "refit status --exit-code rsyslog";
 const REVERT: &str = "refit revert rsyslog";
 const OWN: &str = "/etc/rsyslog.d/99-own.conf";
 

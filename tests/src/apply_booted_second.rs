@@ -105,7 +105,7 @@ fn each_kind_has_both_and_goes_back(env: &TestEnv) -> Outcome {
         let asked = || inside(env, 0, &["sh", "-c", subject.ask]);
         // As after any restart.
         let state = || (files(env), asked());
-        let holds = || inside(env, 0, &["refit", "status", "--check", service]);
+        let holds = || inside(env, 0, &["refit", "status", "--exit-code", service]);
         let apply = |settings: &[&str]| {
             inside(env, 0, &[&APPLY[..], &[service], settings].concat());
             holds();
@@ -157,16 +157,16 @@ fn what_is_not_confirmed_goes_back_to_the_first(env: &TestEnv) -> Outcome {
     wait_inside(env, "refit status cron | grep -q '^cron.service: applied$'");
     expect_same_files(env, &first);
     assert_eq!(asked(), "TZ=UTC\n");
-    inside(env, 0, &["refit", "status", "--check", "cron"]);
+    inside(env, 0, &["refit", "status", "--exit-code", "cron"]);
 
     // At the next start of the machine, before any service starts.
     apply(&["--confirm-within=1h", "cron", "env.WORD=1"]);
     assert_eq!(booted(env, &["reboot"]).status.code(), Some(0));
     assert_eq!(asked(), "TZ=UTC\n");
-    inside(env, 0, &["refit", "status", "--check", "cron"]);
+    inside(env, 0, &["refit", "status", "--exit-code", "cron"]);
 
     apply(&["--trial", "cron", "env.WORD=1"]);
-    let trial = inside(env, 0, &["refit", "status", "--check", "cron"]);
+    let trial = inside(env, 0, &["refit", "status", "--exit-code", "cron"]);
     assert!(
         trial.contains("cron.service: applied, until a reboot"),
         "{trial}"
@@ -178,7 +178,7 @@ fn what_is_not_confirmed_goes_back_to_the_first(env: &TestEnv) -> Outcome {
 
     apply(&["--trial", "cron", "env.WORD=1"]);
     inside(env, 0, &["refit", "confirm", "cron"]);
-    inside(env, 0, &["refit", "status", "--check", "cron"]);
+    inside(env, 0, &["refit", "status", "--exit-code", "cron"]);
     assert_eq!(asked(), "TZ=UTC\nWORD=1\n");
     inside(env, 0, &["refit", "revert", "cron"]);
     assert_eq!(asked(), "");

@@ -84,7 +84,7 @@ fn a_filter_answers_syncs_of_static_programs_too(env: &TestEnv) -> Outcome {
             (DROPPED.to_owned(), no_new_privileges.to_owned()),
             "{lines}"
         );
-        let status = inside(env, 0, &["refit", "status", "--check", "syncs"]);
+        let status = inside(env, 0, &["refit", "status", "--exit-code", "syncs"]);
         assert!(
             status.contains("ok: /proc/PID/status Seccomp: 2"),
             "{status}"
@@ -157,7 +157,7 @@ fn a_service_runs_without_huge_pages(env: &TestEnv) -> Outcome {
             "{service}"
         );
         inside(env, 0, &["refit", "confirm", service]);
-        let status = inside(env, 0, &["refit", "status", "--check", service]);
+        let status = inside(env, 0, &["refit", "status", "--exit-code", service]);
         assert!(
             status.contains("ok: /proc/PID/status THP_enabled: 0"),
             "{status}"
@@ -169,7 +169,7 @@ fn a_service_runs_without_huge_pages(env: &TestEnv) -> Outcome {
         let other = "printf '[Service]\\nExecStart=\\nExecStart=/bin/sleep infinity\\n' >$0/10-own.conf; \
                      systemctl daemon-reload";
         inside(env, 0, &["sh", "-c", other, &dir]);
-        let status = inside(env, 1, &["refit", "status", "--check", service]);
+        let status = inside(env, 1, &["refit", "status", "--exit-code", service]);
         assert!(
             status.contains("DIFFERS: the unit's own ExecStart="),
             "{status}"
@@ -184,7 +184,7 @@ fn a_service_runs_without_huge_pages(env: &TestEnv) -> Outcome {
                 &dir,
             ],
         );
-        inside(env, 0, &["refit", "status", "--check", service]);
+        inside(env, 0, &["refit", "status", "--exit-code", service]);
         inside(env, 0, &["refit", "revert", service]);
         assert_eq!(allowed(service), as_it_was, "{service}");
         expect_same_files(env, &before);

@@ -53,7 +53,7 @@ fn a_command_is_wrapped_verified_and_taken_back(env: &TestEnv) -> Outcome {
             LIBRARY,
             "env.WORD=it's",
         ];
-        let check = ["refit", "status", "--check", &service];
+        let check = ["refit", "status", "--exit-code", &service];
         inside(env, 0, &apply);
         assert!(inside(env, 0, &apply).contains("nothing to do"));
         let status = inside(env, 0, &check);

@@ -45,7 +45,7 @@ fn what_was_shown_is_applied(env: &TestEnv) -> Outcome {
     let (code, shown) = ask(env, &root, &rest, || expect_code(&env.refit(&other), 0));
     assert_eq!(code, Some(0), "{shown}");
     for service in ["a", "b"] {
-        let status = words("status", &root, &["--check", service]);
+        let status = words("status", &root, &["--exit-code", service]);
         expect_code(&env.refit(&status), 0);
     }
     // A table that grows is in use, and the same change.

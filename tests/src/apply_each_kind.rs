@@ -88,7 +88,7 @@ fn six_of_the_same_are_one(env: &TestEnv) -> Outcome {
             "{service}: {all}"
         );
         assert_eq!(count(&outputs, 0, "nothing to do"), 5, "{service}: {all}");
-        expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+        expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
         let outputs = together(env, &root, &vec![words("revert", &root, &[service]); 6]);
         let all = all_described(&outputs);
         assert_eq!(count(&outputs, 0, "reverted"), 1, "{service}: {all}");

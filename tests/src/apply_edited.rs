@@ -96,7 +96,7 @@ fn an_edit_elsewhere_is_kept(env: &TestEnv) -> Outcome {
             assert_ne!(edited, applied, "edit {m}");
             fs::write(&path, &edited).expect("the tree is ours");
             fs::set_permissions(&path, Permissions::from_mode(0o604)).expect("likewise");
-            let status = env.refit(&words("status", &root, &["--check"]));
+            let status = env.refit(&words("status", &root, &["--exit-code"]));
             expect_printed(&status, 1, "changed elsewhere: refit revert keeps that");
             let revert = env.refit(&words("revert", &root, &[case.service]));
             expect_printed(&revert, 0, "was edited elsewhere: that is kept");
@@ -174,7 +174,7 @@ fn an_edit_of_refits_lines_is_left_to_a_person(env: &TestEnv) -> Outcome {
         ] {
             expect_message(&refused, 3, part);
         }
-        let status = env.refit(&words("status", &root, &["--check"]));
+        let status = env.refit(&words("status", &root, &["--exit-code"]));
         expect_printed(&status, 1, "other content");
         assert_eq!(listing(&root), edited, "edit {n}");
         fs::write(&path, &applied).expect("likewise");
@@ -197,7 +197,7 @@ fn one_conflict_keeps_all_files(env: &TestEnv) -> Outcome {
     let revert = words("revert", &root, &[REDIS.service]);
     expect_message(&env.refit(&revert), 3, "redis-one.refit.conf changed");
     assert_eq!(listing(&root), edited);
-    let status = env.refit(&words("status", &root, &["--json"]));
+    let status = env.refit(&words("status", &root, &["--json", "-"]));
     expect_printed(&status, 0, "\"phase\": \"applied\"");
 
     // A drop-in is refit's own: what somebody adds to it is not torn from its section.
@@ -388,7 +388,7 @@ fn killed_while_an_edit_is_kept(env: &TestEnv) -> Outcome {
                 .contains(&now[CONFIG]),
             "{point:?}"
         );
-        let status = env.refit(&words("status", &root, &["--json"]));
+        let status = env.refit(&words("status", &root, &["--json", "-"]));
         expect_code(&status, 0);
         if String::from_utf8_lossy(&status.stdout).contains("phase") {
             expect_code(&env.refit(&words("revert", &root, &[REDIS.service])), 0);

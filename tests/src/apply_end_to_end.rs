@@ -253,7 +253,7 @@ fn from_recipe_and_back(env: &TestEnv, subject: &Subject) -> Outcome {
         "compare",
         &folder,
         "--yes",
-        "--confirm",
+        "--remeasure",
         "--rounds",
         "10",
         "--json",
@@ -332,7 +332,7 @@ fn from_recipe_and_back(env: &TestEnv, subject: &Subject) -> Outcome {
     is_healthy("two", subject.after);
     inside(env, 0, &["refit", "confirm", subject.service]);
     is_healthy("three", subject.after);
-    let status = inside(env, 0, &["refit", "status", "--check", subject.service]);
+    let status = inside(env, 0, &["refit", "status", "--exit-code", subject.service]);
     let accepted = match subject.accepts {
         Some(class) => status.contains(&format!("accepted       {class}\n")),
         None => !status.contains("accepted "),

@@ -50,7 +50,14 @@ why = "nothing"
 fn measured(env: &TestEnv) -> Value {
     let folder = costs(env);
     let words = ["compare", &folder, "env.HALF=1", "env.OTHER=1", "--yes"];
-    let more = ["--rounds", "12", "--confirm", "--json", "r.json", "--quiet"];
+    let more = [
+        "--rounds",
+        "12",
+        "--remeasure",
+        "--json",
+        "r.json",
+        "--quiet",
+    ];
     expect_code(&env.refit(&[&words[..], &more].concat()), 0);
     let text = fs::read_to_string(env.path("r.json")).expect("written");
     serde_json::from_str(&text).expect("JSON")
@@ -84,7 +91,7 @@ fn the_winner_is_applied_to_what_its_recipe_stands_for(env: &TestEnv) -> Outcome
     let apply = words("apply", &root, &["--from", "r.json", "--yes"]);
     expect_code(&env.refit(&apply), 0);
     expect_printed(&env.refit(&apply), 0, "nothing to do");
-    let status = env.refit(&words("status", &root, &["--check"]));
+    let status = env.refit(&words("status", &root, &["--exit-code"]));
     expect_printed(&status, 0, &env.path("r.json"));
     expect_code(&env.refit(&words("revert", &root, &["a"])), 0);
     // Measured with another refit on another kernel, or on one that is not known.
@@ -102,7 +109,7 @@ fn the_winner_is_applied_to_what_its_recipe_stands_for(env: &TestEnv) -> Outcome
         assert!(status.contains(text), "{status}");
     }
     assert!(!status.contains("cpu:"), "{status}");
-    let json = env.refit(&words("status", &root, &["--json"]));
+    let json = env.refit(&words("status", &root, &["--json", "-"]));
     expect_printed(&json, 0, "refit: measured with 0.0.0-x, here is ");
     expect_code(&env.refit(&words("revert", &root, &["a"])), 0);
 
@@ -263,7 +270,14 @@ fn proven(env: &TestEnv) -> Value {
         "--cuts",
         "12",
     ];
-    let more = ["--rounds", "12", "--confirm", "--json", "p.json", "--quiet"];
+    let more = [
+        "--rounds",
+        "12",
+        "--remeasure",
+        "--json",
+        "p.json",
+        "--quiet",
+    ];
     expect_code(&env.refit(&[&words[..], &more].concat()), 0);
     let text = fs::read_to_string(env.path("p.json")).expect("written");
     serde_json::from_str(&text).expect("JSON")
@@ -332,7 +346,7 @@ fn a_risk_is_accepted_by_gain_and_loss(env: &TestEnv) -> Outcome {
     });
     for (file, named) in [
         (&uncut, "no power was cut (--prove)"),
-        (&not_again, "the gain was not measured again (--confirm)"),
+        (&not_again, "the gain was not measured again (--remeasure)"),
         (&invalid, "the control lost nothing"),
         (&lossless, "no cut took anything"),
         (
@@ -356,7 +370,7 @@ fn a_risk_is_accepted_by_gain_and_loss(env: &TestEnv) -> Outcome {
     }
     let apply = [&apply[..], &[accept]].concat();
     expect_code(&env.refit(&apply), 0);
-    let status = env.refit(&words("status", &root, &["--check"]));
+    let status = env.refit(&words("status", &root, &["--exit-code"]));
     for text in [
         "accepted       loses-on-crash\n",
         "loss           l",

@@ -178,7 +178,7 @@ do_it apply --root t --yes $service $settings; is 0 applied; list >applied
 for part in . etc var; do
     mount --bind t/$part t/$part; mount -o remount,bind,ro t/$part
     do_it revert --root t $service; is 2 'Read-only file system'; is 2 "/t/"; same applied
-    do_it status --root t --check; is 0 ': applied'
+    do_it status --root t --exit-code; is 0 ': applied'
     umount t/$part
 done
 do_it revert --root t $service; is 0 reverted; same before
@@ -186,7 +186,7 @@ do_it apply --root t --yes --confirm-within=1h a $settings_of_unit; is 0 applied
 for part in . etc var; do
     mount --bind t/$part t/$part; mount -o remount,bind,ro t/$part
     do_it confirm --root t a; is 2 'Read-only file system'; is 2 "/t/"; same trial
-    do_it status --root t --check; is 0 'unless it is confirmed'
+    do_it status --root t --exit-code; is 0 'unless it is confirmed'
     umount t/$part
 done
 do_it confirm --root t a; is 0 confirmed
@@ -246,7 +246,7 @@ fn each_call_that_fails_leaves_a_whole_state(env: &TestEnv) -> Outcome {
             let begun = listing(&root);
             assert!(run(&mut command, n) >= n, "{verb} {n} of {calls}");
             let told = fs::read_to_string(&told).expect("just written");
-            let status = env.refit(&words("status", &root, &["--json"]));
+            let status = env.refit(&words("status", &root, &["--json", "-"]));
             expect_code(&status, 0);
             let status: serde_json::Value = serde_json::from_slice(&status.stdout).expect("JSON");
             let phase = status["services"]

@@ -64,7 +64,7 @@ fn mariadb_is_changed_and_taken_back(env: &TestEnv) -> Outcome {
     let text = fs::read_to_string(Path::new(&root).join(FILE)).expect("there");
     let meant = "\n[mariadbd]\nmax_connections = \"99\"\nsql_mode = \"a\\\\b\"\n";
     assert!(text.ends_with(meant), "{text}");
-    expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+    expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
     expect_code(&env.refit(&words("revert", &root, &["mariadb"])), 0);
     assert_eq!(listing(&root), before);
     Outcome::Pass

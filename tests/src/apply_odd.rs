@@ -53,7 +53,7 @@ fn there_and_back(env: &TestEnv, file: &str, apply: &[&str], service: &str, root
         now.starts_with(&bytes) && now != bytes,
         "{file} begins as it was"
     );
-    expect_code(&env.refit(&words("status", root, &["--check"])), 0);
+    expect_code(&env.refit(&words("status", root, &["--exit-code"])), 0);
     expect_code(&env.refit(&apply), 0);
     expect_code(&env.refit(&words("revert", root, &[service])), 0);
     assert!(
@@ -168,7 +168,7 @@ fn a_line_among_odd_ones_is_edited_or_refused(env: &TestEnv) -> Outcome {
                 expect_code(&applied, 0);
                 let now = fs::read(&path).expect("there");
                 assert!(now != bytes, "{name} of {file}");
-                expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+                expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
                 expect_code(&env.refit(&apply), 0);
                 assert!(
                     fs::read(&path).expect("there") == now,
@@ -318,7 +318,7 @@ fn attributes_are_restored_and_none_is_added(env: &TestEnv) -> Outcome {
     }
     expect_code(&env.refit(&words("apply", &root, &apply_redis::APPLY)), 0);
     assert_eq!(all(&path), of_file);
-    expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+    expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
     expect_code(&env.refit(&words("revert", &root, &[SERVICE])), 0);
     assert_eq!(all(&path), of_file);
     assert_eq!(listing(&root), before);
@@ -364,7 +364,7 @@ fn flags_are_restored(env: &TestEnv) -> Outcome {
     expect_code(&env.run(&["chattr", "+d", &format!("{root}/etc/redis")]), 0);
     expect_code(&env.refit(&words("apply", &root, &apply_redis::APPLY)), 0);
     assert_eq!(flags(), before);
-    expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+    expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
     expect_code(&env.refit(&words("revert", &root, &[SERVICE])), 0);
     assert_eq!(flags(), before);
     Outcome::Pass
@@ -412,7 +412,7 @@ fn immutable_files_are_named(env: &TestEnv) -> Outcome {
         assert!(chattr(off, path), "{path}");
         expect_message(&refused, 2, path);
         assert_eq!(listing(&root), applied, "{path}");
-        expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+        expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
     }
     expect_code(&env.refit(&revert), 0);
     assert_eq!(listing(&root), before);

@@ -39,7 +39,7 @@ fn installed(version: &str) -> String {
 }
 
 fn shown(env: &TestEnv, root: &str) -> Value {
-    let output = env.refit(&words("status", root, &["--json"]));
+    let output = env.refit(&words("status", root, &["--json", "-"]));
     expect_code(&output, 0);
     let mut all: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     all["services"][0].take()
@@ -50,7 +50,7 @@ fn an_upgrade_is_named(env: &TestEnv) -> Outcome {
     packages(&root, "/.\n/bin/a\n", &installed("1.0-1"));
     let apply = words("apply", &root, &["--yes", "a", "preload=/lib/one.so"]);
     expect_code(&env.refit(&apply), 0);
-    let check = words("status", &root, &["--check", "a"]);
+    let check = words("status", &root, &["--exit-code", "a"]);
     let as_applied = env.refit(&check);
     expect_code(&as_applied, 0);
     assert!(shown(env, &root)["packages"].is_null());
@@ -103,7 +103,7 @@ fn redis(env: &TestEnv) -> String {
 fn what_a_purge_took_stays_away(env: &TestEnv) -> Outcome {
     let root = redis(env);
     fs::write(Path::new(&root).join("var/lib/dpkg/status"), "Package: b\n").expect("it is ours");
-    let check = env.refit(&words("status", &root, &["--check"]));
+    let check = env.refit(&words("status", &root, &["--exit-code"]));
     expect_printed(
         &check,
         1,

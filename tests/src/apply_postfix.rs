@@ -131,11 +131,11 @@ fn all_daemons_are_changed_and_taken_back(env: &TestEnv) -> Outcome {
     );
     assert_eq!(text, meant);
     assert_eq!(listing(&root)[MAIN].0 & 0o777, 0o640);
-    expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+    expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
 
     // As postconf -e would, of a line of refit.
     fs::write(&path, text.replace("lifetime = 1h\n", "lifetime = 2h\n")).expect("ours");
-    expect_code(&env.refit(&words("status", &root, &["--check"])), 1);
+    expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 1);
     expect_code(&env.refit(&apply), 3);
     let revert = words("revert", &root, &["postfix"]);
     expect_code(&env.refit(&revert), 3);
@@ -190,19 +190,19 @@ fn one_daemon_is_changed_and_taken_back(env: &TestEnv) -> Outcome {
         "{text}"
     );
     assert_eq!(listing(&root)[&script].0 & 0o777, 0o755);
-    expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+    expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
     // All daemons at once are another file.
     expect_code(&env.refit(&words("apply", &root, &ALL)), 0);
-    expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+    expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
     expect_code(&env.refit(&words("revert", &root, &["postfix"])), 0);
 
     // Without its script mail is held: that is seen, and what is left is taken back.
     fs::rename(at(&script), at("kept")).expect("ours");
-    let status = env.refit(&words("status", &root, &["--check", "postfix/cleanup"]));
+    let status = env.refit(&words("status", &root, &["--exit-code", "postfix/cleanup"]));
     expect_printed(&status, 1, "cleanup: expected as applied, found not there");
     fs::rename(at("kept"), at(&script)).expect("ours");
     fs::write(at(&script), "#!/bin/sh\n").expect("ours");
-    let status = env.refit(&words("status", &root, &["--check", "postfix/cleanup"]));
+    let status = env.refit(&words("status", &root, &["--exit-code", "postfix/cleanup"]));
     expect_printed(&status, 1, "other content");
     let revert = words("revert", &root, &["postfix/cleanup"]);
     expect_code(&env.refit(&revert), 3);
@@ -255,7 +255,7 @@ fn one_daemon_is_started_without_syncs(env: &TestEnv) -> Outcome {
     for again in [apply.clone(), words("apply", &root, &as_measured)] {
         expect_printed(&env.refit(&again), 0, "postfix/cleanup: nothing to do");
     }
-    let status = env.refit(&words("status", &root, &["--check"]));
+    let status = env.refit(&words("status", &root, &["--exit-code"]));
     expect_printed(
         &status,
         0,
@@ -275,7 +275,7 @@ fn one_daemon_is_started_without_syncs(env: &TestEnv) -> Outcome {
 
     // Without the launcher the script starts nothing: that is seen.
     fs::rename(at(&launcher), at("kept")).expect("ours");
-    let status = env.refit(&words("status", &root, &["--check"]));
+    let status = env.refit(&words("status", &root, &["--exit-code"]));
     expect_printed(&status, 1, "launcher: expected as applied, found not there");
     fs::rename(at("kept"), at(&launcher)).expect("ours");
     expect_code(&env.refit(&words("revert", &root, &["postfix/cleanup"])), 0);
@@ -305,7 +305,7 @@ fn what_is_not_confirmed_goes_at_the_next_start(env: &TestEnv) -> Outcome {
         let timer = there(&format!("run/systemd/system/{UNITS}.timer"));
         assert_eq!(timer, until != "--trial");
         assert!(there(&at_boot));
-        expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+        expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
         if timer {
             fs::remove_dir_all(format!("{root}/run")).expect("the tree is ours");
         }

@@ -100,7 +100,7 @@ fn a_cluster_is_changed_and_taken_back(env: &TestEnv) -> Outcome {
     // Somebody else's edit of refit's line stops the revert.
     let path = Path::new(&root).join(ENVIRONMENT);
     fs::write(&path, environment.replace("WORD = ", "WORD=")).expect("ours");
-    expect_code(&env.refit(&words("status", &root, &["--check"])), 1);
+    expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 1);
     expect_code(&env.refit(&apply), 3);
     let revert = words("revert", &root, &["postgresql@15-main"]);
     expect_code(&env.refit(&revert), 3);
@@ -226,7 +226,7 @@ fn a_risk_wants_to_be_accepted(env: &TestEnv) -> Outcome {
     }
     let all = [&["--yes", "postgresql", "conf.fsync=off"], &higher[..]].concat();
     expect_code(&env.refit(&words("apply", &root, &all)), 0);
-    for what in [&[][..], &["--json"]] {
+    for what in [&[][..], &["--json", "-"]] {
         let status = env.refit(&words("status", &root, what));
         expect_printed(&status, 0, "loses-on-crash");
     }
@@ -274,7 +274,7 @@ fn what_is_not_confirmed_goes_at_the_next_start(env: &TestEnv) -> Outcome {
     expect_printed(&env.refit(&apply), 0, "nothing to do");
     // It is not one that stays.
     expect_code(&env.refit(&words("apply", &root, &APPLY)), 2);
-    let status = env.refit(&words("status", &root, &["--check"]));
+    let status = env.refit(&words("status", &root, &["--exit-code"]));
     expect_printed(&status, 0, " unless it is confirmed\n");
     assert!(there(CONF) && there(AT_BOOT) && there(WANTS));
     let of_boot = fs::read_to_string(Path::new(&root).join(AT_BOOT)).expect("there");

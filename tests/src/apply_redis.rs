@@ -112,7 +112,7 @@ fn redis_is_changed_and_taken_back(env: &TestEnv) -> Outcome {
     );
     assert!(read(UNIT).contains("LD_PRELOAD=/usr/lib/refit/"));
     assert_eq!(listing(&root)[OWN].0 & 0o777, 0o640);
-    expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+    expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
 
     // As CONFIG REWRITE would.
     fs::write(
@@ -120,7 +120,7 @@ fn redis_is_changed_and_taken_back(env: &TestEnv) -> Outcome {
         config.clone() + "maxmemory 1gb\n",
     )
     .expect("ours");
-    expect_code(&env.refit(&words("status", &root, &["--check"])), 1);
+    expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 1);
     expect_code(&env.refit(&revert), 3);
     fs::write(Path::new(&root).join(CONFIG), config).expect("ours");
     expect_code(&env.refit(&revert), 0);

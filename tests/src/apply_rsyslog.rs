@@ -69,7 +69,7 @@ fn the_dash_of_each_rule_is_one_byte(env: &TestEnv) -> Outcome {
         assert_eq!(read(CONFIG), text(TEXT, dash, none), "{setting}");
         assert_eq!(read(MORE), text(MORE_TEXT, dash, none), "{setting}");
         assert_eq!(read(OWN).split_once('\n').expect("a comment").1, own);
-        expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+        expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
         expect_code(&env.refit(&revert), 0);
         assert_eq!(listing(&root), before, "{setting}");
     }
@@ -79,7 +79,7 @@ fn the_dash_of_each_rule_is_one_byte(env: &TestEnv) -> Outcome {
     expect_code(&env.refit(&words("apply", &root, &APPLY)), 0);
     // The edited line is somebody else's now.
     fs::write(Path::new(&root).join(MORE), "mail.crit\t/x\n").expect("ours");
-    expect_code(&env.refit(&words("status", &root, &["--check"])), 1);
+    expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 1);
     let now = listing(&root);
     expect_code(&env.refit(&revert), 3);
     assert_eq!(listing(&root), now);
@@ -95,7 +95,7 @@ const REFUSED: &str = "
 99.conf | sync=dash | *.* action( type='omfile' sync = 'on') | 99.conf:1 sets sync of an action() to `on`
 99.conf | queue=direct | $MainMsgQueueSize 9 | 99.conf:1 sets the main queue already
 99.conf | sync=each | main_queue(queue.size=\"9\") | 99.conf:1 sets the main queue already
-99.conf | sync=on | include(text=\"*.* /x\") | 99.conf:1 includes in a way
+99.conf | sync=on | include(text=\"*.* /x\") | refit cannot follow the include at
 00-refit.conf | sync=on | # mine | is not refit's
 ../rsyslog.conf | sync=on | *.* -/x | includes no /etc/rsyslog.d/00-refit.conf
 ../rsyslog.conf | sync=on | include(file=\"/etc/rsyslog.d/0*.conf\")\\n*.* @h | no rule of the traditional format

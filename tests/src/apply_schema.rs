@@ -59,7 +59,7 @@ impl Shop<'_> {
 
     /// The word of `status` for the table; `None` where it has no change.
     pub fn phase(&self) -> Option<String> {
-        let output = self.refit("status", &["--json"]);
+        let output = self.refit("status", &["--json", "-"]);
         expect_code(&output, 0);
         let status: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let phase = status["services"].get(0)?["phase"].as_str();
@@ -83,7 +83,7 @@ impl Shop<'_> {
         expect_printed(&self.apply(&[CUSTOMER]), 0, "nothing to do");
         let after = (self.dump)();
         assert!(after.contains("customer_day"), "{after}");
-        let check = || self.refit("status", &["--check"]);
+        let check = || self.refit("status", &["--exit-code"]);
         expect_printed(&check(), 0, "index customer_day usable");
         // Somebody drops one: that is told, and nothing is left to take back of it.
         let drop = (self.drop_of)("customer");
@@ -112,7 +112,7 @@ impl Shop<'_> {
         expect_code(&self.apply(&[CUSTOMER_DAY]), 0);
         let both = (self.dump)();
         assert!(both != first && first != before, "{both}");
-        let check = || self.refit("status", &["--check"]);
+        let check = || self.refit("status", &["--exit-code"]);
         expect_printed(&check(), 0, "index customer_day usable");
         expect_printed(&check(), 0, "index customer usable");
         let without = |index: &str| {
@@ -138,7 +138,7 @@ impl Shop<'_> {
         let renamed = (self.dump)();
         expect_message(&self.revert(), 3, "nothing was reverted");
         assert_eq!((self.dump)(), renamed);
-        expect_printed(&self.refit("status", &["--check"]), 1, "former");
+        expect_printed(&self.refit("status", &["--exit-code"]), 1, "former");
         (self.sql)("ALTER TABLE former RENAME TO orders");
         expect_code(&self.revert(), 0);
         assert_eq!((self.dump)(), before);
@@ -155,12 +155,12 @@ impl Shop<'_> {
         expect_printed(&self.apply(&settings), 0, "nothing to do");
         let after = (self.dump)();
         assert!(after.contains(" DESC)"), "{after}");
-        let check = self.refit("status", &["--check"]);
+        let check = self.refit("status", &["--exit-code"]);
         expect_printed(&check, 0, " DESC)");
         expect_printed(&check, 0, "index newest usable");
         (self.sql)(&(self.drop_of)("newest"));
         (self.sql)("CREATE INDEX newest ON orders (customer_id, created_at)");
-        expect_printed(&self.refit("status", &["--check"]), 1, " DESC), found ");
+        expect_printed(&self.refit("status", &["--exit-code"]), 1, " DESC), found ");
         expect_message(&self.revert(), 3, " DESC)");
         (self.sql)(&(self.drop_of)("newest"));
         expect_code(&self.revert(), 0);
@@ -271,7 +271,7 @@ impl Shop<'_> {
                 None => assert_eq!(now, before, "{point:?}: status names no change"),
                 Some("applied") => assert_eq!(now, after, "{point:?}: status calls it applied"),
                 Some(_) => {
-                    expect_code(&self.refit("status", &["--check"]), 1);
+                    expect_code(&self.refit("status", &["--exit-code"]), 1);
                     expect_message(&self.env.refit(&apply), 2, "was interrupted");
                 }
             }
@@ -311,7 +311,7 @@ fn what_can_be_named_is_told(env: &TestEnv) -> Outcome {
         };
         let before = (made.dump)();
         expect_code(&made.apply(&["conf.index.both=kept,read DESC"]), 0);
-        expect_printed(&made.refit("status", &["--check"]), 0, "usable");
+        expect_printed(&made.refit("status", &["--exit-code"]), 0, "usable");
         expect_code(&made.revert(), 0);
         assert_eq!((made.dump)(), before);
         let named = |name: &str| format!("conf.index.{name}=customer_id");
@@ -471,7 +471,7 @@ fn a_file_that_is_gone_is_forgotten(env: &TestEnv) -> Outcome {
     sqlite(env, |shop, file| {
         expect_code(&shop.apply(&[CUSTOMER]), 0);
         fs::remove_file(file).expect("ours");
-        expect_printed(&shop.refit("status", &["--check"]), 1, "not there");
+        expect_printed(&shop.refit("status", &["--exit-code"]), 1, "not there");
         expect_code(&shop.revert(), 0);
         assert_eq!(shop.phase(), None);
     })

@@ -125,7 +125,7 @@ fn an_index_is_hidden_and_shown(env: &TestEnv) -> Outcome {
             0,
         );
         expect_printed(
-            &shop.refit("status", &["--check"]),
+            &shop.refit("status", &["--exit-code"]),
             0,
             "customer_day IGNORED",
         );
@@ -133,7 +133,7 @@ fn an_index_is_hidden_and_shown(env: &TestEnv) -> Outcome {
         // An administrator uses it: it is not refit's to drop any more.
         server.sql("ALTER TABLE orders ALTER INDEX customer_day NOT IGNORED");
         expect_printed(
-            &shop.refit("status", &["--check"]),
+            &shop.refit("status", &["--exit-code"]),
             1,
             "expected IGNORED, found usable",
         );
@@ -152,7 +152,7 @@ fn an_index_is_hidden_and_shown(env: &TestEnv) -> Outcome {
         expect_code(&shop.apply(&[hidden]), 0);
         assert_eq!(server.dump(), after);
         expect_printed(
-            &shop.refit("status", &["--check"]),
+            &shop.refit("status", &["--exit-code"]),
             0,
             "customer_day IGNORED",
         );
@@ -174,7 +174,11 @@ fn an_index_is_hidden_and_shown(env: &TestEnv) -> Outcome {
         server.sql("ALTER TABLE orders ALTER INDEX customer IGNORED");
         let before = server.dump();
         expect_code(&shop.apply(&["conf.ignored.customer=off"]), 0);
-        expect_printed(&shop.refit("status", &["--check"]), 0, "customer usable");
+        expect_printed(
+            &shop.refit("status", &["--exit-code"]),
+            0,
+            "customer usable",
+        );
         expect_code(&shop.revert(), 0);
         assert_eq!(server.dump(), before);
     })

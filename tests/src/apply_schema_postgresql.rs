@@ -122,7 +122,7 @@ fn postgresql_gets_an_index_and_loses_it(env: &TestEnv) -> Outcome {
             &other.apply(&["conf.index.both=Customer id DESC,select"]),
             0,
         );
-        expect_printed(&other.refit("status", &["--check"]), 0, "usable");
+        expect_printed(&other.refit("status", &["--exit-code"]), 0, "usable");
         expect_code(&other.revert(), 0);
         assert_eq!(server.dump(), before);
         // What becomes invalid is told, and taken back.
@@ -130,7 +130,7 @@ fn postgresql_gets_an_index_and_loses_it(env: &TestEnv) -> Outcome {
         server
             .sql("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'customer'::regclass");
         expect_printed(
-            &shop.refit("status", &["--check"]),
+            &shop.refit("status", &["--exit-code"]),
             1,
             "expected usable, found INVALID",
         );
@@ -145,7 +145,7 @@ fn postgresql_gets_an_index_and_loses_it(env: &TestEnv) -> Outcome {
             printed(server.user, &words);
         };
         rename("shop", "other");
-        expect_printed(&shop.refit("status", &["--check"]), 1, "not there");
+        expect_printed(&shop.refit("status", &["--exit-code"]), 1, "not there");
         expect_code(&shop.revert(), 0);
         assert_eq!(shop.phase(), None);
         rename("other", "shop");
@@ -154,7 +154,7 @@ fn postgresql_gets_an_index_and_loses_it(env: &TestEnv) -> Outcome {
         expect_code(&shop.apply(&[CUSTOMER]), 0);
         crate::sys::kill_hard(i32::try_from(server.child.id()).expect("a pid"));
         wait_until("its end", || {
-            let output = shop.refit("status", &["--check"]);
+            let output = shop.refit("status", &["--exit-code"]);
             output.status.success()
                 && String::from_utf8_lossy(&output.stdout).contains("unknown: index customer")
         });
@@ -285,7 +285,7 @@ fn an_invalid_index_is_dropped(env: &TestEnv) -> Outcome {
         let (refit, other) = waiting(shop, server);
         killed(refit);
         assert_eq!(shop.phase().as_deref(), Some("applying"));
-        let status = shop.refit("status", &["--check"]);
+        let status = shop.refit("status", &["--exit-code"]);
         expect_printed(&status, 1, "interrupted while it was applied");
         expect_printed(&status, 1, "expected usable, found INVALID");
         expect_message(&shop.apply(&[CUSTOMER]), 2, "was interrupted");

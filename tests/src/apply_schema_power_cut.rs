@@ -149,7 +149,7 @@ own=$(mktemp -d)
 trap 'rm -rf "$own"' EXIT
 bad() { echo "$*" >>NOTES; exit 1; }
 start 2>"$own/start" || bad "it does not start: $(cat "$own/start")"
-REFIT status --check --root "$tree" SERVICE >"$own/status" 2>&1 && code=0 || code=$?
+REFIT status --exit-code --root "$tree" SERVICE >"$own/status" 2>&1 && code=0 || code=$?
 case $(grep '^[^ ].*/orders: ' "$own/status") in
 '') state=none;;
 *': applied') state=applied;;

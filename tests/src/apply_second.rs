@@ -99,7 +99,7 @@ fn applied(env: &TestEnv, root: &str, service: &str, settings: &[&str]) {
     let how = [&["--yes", RISK[0], RISK[1], service], settings].concat();
     let output = env.refit(&words("apply", root, &how));
     expect_printed(&output, 0, "applied in the tree");
-    let status = env.refit(&words("status", root, &["--check", service]));
+    let status = env.refit(&words("status", root, &["--exit-code", service]));
     expect_code(&status, 0);
 }
 
@@ -137,7 +137,7 @@ fn it_is_what_one_apply_of_all_settings_makes(env: &TestEnv) -> Outcome {
                 &format!("it has {}", first.join(" ").replace('\t', "\\t")),
             );
             assert_eq!(listing(&root), of_first, "{service}: without {second:?}");
-            expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+            expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
             applied(env, &root, service, second);
             assert_eq!(listing(&root), of_both, "{service}: with {second:?} again");
             expect_code(&env.refit(&words("revert", &root, &[service])), 0);
@@ -203,11 +203,11 @@ fn one_that_is_not_confirmed_goes_back_to_the_first(env: &TestEnv) -> Outcome {
     let back = env.refit(&words("revert", &root, &["--unconfirmed", "a"]));
     expect_printed(&back, 0, "it has tz=UTC, as before");
     assert_eq!(listing(&root), first);
-    expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+    expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
 
     expect_code(&env.refit(&words("apply", &root, &UNTIL_CONFIRMED)), 0);
     expect_code(&env.refit(&words("confirm", &root, &["a"])), 0);
-    expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+    expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
     let confirmed = listing(&root);
     let at_once = apply::tree(env, "at-once");
     applied(env, &at_once, "a", &["tz=UTC", SETTINGS[0], SETTINGS[1]]);
@@ -237,7 +237,7 @@ fn a_trial_goes_back_to_the_first(env: &TestEnv) -> Outcome {
     let trial = words("apply", &root, &["--yes", "--trial", "a", "env.A=1"]);
     expect_code(&env.refit(&trial), 0);
     expect_printed(&env.refit(&trial), 0, "nothing to do");
-    let status = env.refit(&words("status", &root, &["--check"]));
+    let status = env.refit(&words("status", &root, &["--exit-code"]));
     expect_printed(&status, 0, "a.service: applied, until a reboot\n");
     let exported = env.refit(&words("status", &root, &["--export"]));
     expect_printed(&exported, 0, " --trial a.service tz=UTC env.A=1\n");
@@ -247,7 +247,7 @@ fn a_trial_goes_back_to_the_first(env: &TestEnv) -> Outcome {
 
     expect_code(&env.refit(&trial), 0);
     expect_code(&env.refit(&words("confirm", &root, &["a"])), 0);
-    let status = env.refit(&words("status", &root, &["--check"]));
+    let status = env.refit(&words("status", &root, &["--exit-code"]));
     expect_printed(&status, 0, "a.service: applied\n");
     expect_printed(&env.refit(&at_boot), 0, "nothing to do");
     expect_code(&env.refit(&words("revert", &root, &["a"])), 0);

@@ -45,7 +45,7 @@ fn revert(env: &TestEnv, root: &str, change: &[&str]) {
 }
 
 fn check(env: &TestEnv, root: &str, code: i32) {
-    expect_code(&env.refit(&words("status", root, &["--check"])), code);
+    expect_code(&env.refit(&words("status", root, &["--exit-code"])), code);
 }
 
 fn three_daemons_come_and_go_in_any_order(env: &TestEnv) -> Outcome {
@@ -106,7 +106,7 @@ fn an_edit_of_somebody_else_is_seen_and_kept(env: &TestEnv) -> Outcome {
                 edit();
             }
             expect_printed(
-                &env.refit(&words("status", &root, &["--check"])),
+                &env.refit(&words("status", &root, &["--exit-code"])),
                 1,
                 "changed elsewhere: refit revert keeps that",
             );
@@ -220,7 +220,7 @@ fn killed(env: &TestEnv, verb: &str) -> Outcome {
             let (root, before, _) = begun("tree");
             run(&root, Some(point));
             script_is_there(&root);
-            let status = env.refit(&words("status", &root, &["--check"]));
+            let status = env.refit(&words("status", &root, &["--exit-code"]));
             match status.status.code() {
                 Some(0) => whole += 1,
                 _ => left += 1,

@@ -98,11 +98,11 @@ fn sysctls_are_set_in_a_tree_and_taken_back(env: &TestEnv) -> Outcome {
     let meant = "\nvm.swappiness = 10\nnet.ipv4.ip_local_port_range = 20000 \t30000\n";
     assert!(text.ends_with(meant), "{text}");
     expect_code(
-        &env.refit(&words("status", &root, &["--check", "sysctl"])),
+        &env.refit(&words("status", &root, &["--exit-code", "sysctl"])),
         0,
     );
     fs::write(Path::new(&root).join(FILE), text.clone() + "#\n").expect("ours");
-    expect_code(&env.refit(&words("status", &root, &["--check"])), 1);
+    expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 1);
     let revert = words("revert", &root, &["sysctl"]);
     expect_code(&env.refit(&revert), 3);
     fs::write(Path::new(&root).join(FILE), text).expect("ours");
@@ -217,7 +217,7 @@ fn the_kernel_has_the_values_and_those_before(env: &TestEnv) -> Outcome {
         "conf.net.core.somaxconn=300",
         "conf.net.ipv4.ip_local_port_range=20000 30000",
     ];
-    let check = ["status", "--check", "sysctl"];
+    let check = ["status", "--exit-code", "sysctl"];
     let revert = ["revert", "sysctl"];
 
     let plan = apart.refit(env, &[&["plan"], &apply[2..]].concat());

@@ -111,7 +111,7 @@ fn ten_of_the_same_are_one(env: &TestEnv) -> Outcome {
     assert_eq!(count(&outputs, 0, "applied in the tree"), 1, "{all}");
     assert_eq!(count(&outputs, 0, "nothing to do"), 9, "{all}");
     assert_eq!(listing(&root), after);
-    expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+    expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
 
     let outputs = together(env, &root, &vec![words("revert", &root, &["a"]); 10]);
     let all = all_described(&outputs);
@@ -144,7 +144,7 @@ fn ten_different_ones_do_not_mix(env: &TestEnv) -> Outcome {
             "{setting}: {text}"
         );
     }
-    expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+    expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
     expect_code(&env.refit(&words("revert", &root, &["a"])), 0);
     assert_eq!(listing(&root), before);
     Outcome::Pass
@@ -166,7 +166,7 @@ fn ten_services_are_changed_at_once(env: &TestEnv) -> Outcome {
     let outputs = each("apply", &["--yes", SETTINGS[0], SETTINGS[1]]);
     let applied = count(&outputs, 0, "applied in the tree");
     assert_eq!(applied, 10, "{}", all_described(&outputs));
-    let status = env.refit(&words("status", &root, &["--check"]));
+    let status = env.refit(&words("status", &root, &["--exit-code"]));
     expect_code(&status, 0);
     let text = String::from_utf8_lossy(&status.stdout);
     assert_eq!(text.matches(".service: applied\n").count(), 10, "{text}");
@@ -190,7 +190,7 @@ fn the_first_ones_of_a_tree_make_its_lock(env: &TestEnv) -> Outcome {
         let nothing = count(&outputs, 0, "nothing to do");
         let all = all_described(&outputs);
         assert_eq!((applied, nothing), (2, 6), "{all}");
-        expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+        expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
         let revert = |n: usize| words("revert", &root, &[["a", "b"][n % 2]]);
         let each: Vec<Vec<&str>> = (0..8).map(revert).collect();
         let outputs = Started::start(env, &each).end();
@@ -235,7 +235,7 @@ fn apply_confirm_and_revert_do_not_mix(env: &TestEnv) -> Outcome {
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(!text.contains("interrupted"), "{}", described(output));
         }
-        let status = env.refit(&words("status", &root, &["--check"]));
+        let status = env.refit(&words("status", &root, &["--exit-code"]));
         expect_code(&status, 0);
         let text = String::from_utf8_lossy(&status.stdout);
         let (name, meant) = match text.lines().next().unwrap_or_default() {

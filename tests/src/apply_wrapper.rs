@@ -108,7 +108,7 @@ fn a_program_moves_aside_and_back(env: &TestEnv) -> Outcome {
         "{script}"
     );
     assert_eq!(about(KEPT), file, "the file itself, not a copy");
-    let check = words("status", &root, &["--check"]);
+    let check = words("status", &root, &["--exit-code"]);
     let revert = words("revert", &root, &[MOVED]);
     expect_printed(
         &env.refit(&check),
@@ -172,7 +172,7 @@ fn a_script_stands_before_a_program(env: &TestEnv) -> Outcome {
     let at = |path: &str| Path::new(&root).join(path);
     let before = listing(&root);
     let apply = words("apply", &root, &IN_PATH);
-    let check = words("status", &root, &["--check"]);
+    let check = words("status", &root, &["--exit-code"]);
     let revert = words("revert", &root, &[BEFORE]);
     expect_code(&env.refit(&apply), 0);
     expect_printed(&env.refit(&apply), 0, "nothing to do");

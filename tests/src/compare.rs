@@ -120,7 +120,7 @@ fn two_equal_variants_get_a_word_and_the_second_baseline_no_name(env: &TestEnv) 
 fn a_winner_is_confirmed_with_a_fresh_seed(env: &TestEnv) -> Outcome {
     let (program, file) = (env.program("write_fsync"), env.path("file"));
     let args = [
-        "--confirm",
+        "--remeasure",
         "--seed",
         "7",
         "--rounds",
@@ -146,7 +146,7 @@ fn a_winner_is_confirmed_with_a_fresh_seed(env: &TestEnv) -> Outcome {
     assert!(text.contains("confirmation: sync=off"), "{text}");
     // Nothing gained, nothing to confirm.
     let slower = "test -z \"$A\" || exec sleep 0.3";
-    let (output, result) = compare_shell(env, "--confirm --rounds 12 env.A=1", slower);
+    let (output, result) = compare_shell(env, "--remeasure --rounds 12 env.A=1", slower);
     expect_code(&output, 0);
     assert_eq!(effect(&result, "env.A=1", "wall")["verdict"], "slower");
     assert!(result["confirmation"].is_null());
@@ -159,7 +159,7 @@ fn a_confirmation_that_fails_takes_no_result_with_it(env: &TestEnv) -> Outcome {
     let script = format!(
         "echo >>{log}; test $(wc -l <{log}) -le {RUNS} || exit 5; test -n \"$FAST\" || exec sleep 0.2"
     );
-    let args = ["--confirm", "env.FAST=1", "--", "sh", "-c", &script];
+    let args = ["--remeasure", "env.FAST=1", "--", "sh", "-c", &script];
     let (output, result) = compare(env, &[&FIXED_LENGTH[..], &args].concat());
     expect_code(&output, 0);
     assert_eq!(effect(&result, "env.FAST=1", "wall")["verdict"], "faster");

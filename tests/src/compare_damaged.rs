@@ -93,7 +93,7 @@ fn refused_as_long(env: &TestEnv, words: &[&str], limit: &str) {
 
 /// Numbers anywhere in a result may be wrong: who reads files does not fall over them.
 fn a_damaged_result_is_drawn_or_refused(env: &TestEnv) -> Outcome {
-    make(env, &["--confirm"]);
+    make(env, &["--remeasure"]);
     let text = fs::read_to_string(env.path("result.json")).expect("it was written");
     let good: Value = serde_json::from_str(&text).expect("it is JSON");
     let mut places = Vec::new();

@@ -336,7 +336,7 @@ fn the_command_of_a_page_is_the_one_that_ran(env: &TestEnv) -> Outcome {
     env.file("rows", "one\n");
     env.subdir("data");
     let options = "--rounds 4 --precision 0.0001% --delta 1.25% --heap --backend preload --timeout 5s --input rows \
-                   --same-output --machine this --fresh-copy data --budget 90s --bare --strict --confirm --with tz=UTC --seed 7";
+                   --same-output --machine this --fresh-copy data --budget 90s --bare --strict --remeasure --with tz=UTC --seed 7";
     let options: Vec<&str> = options.split(' ').collect();
     let hooks = [
         "--prepare",

@@ -141,8 +141,8 @@ fn what_cannot_be_scanned_is_refused(env: &TestEnv) -> Outcome {
             "--gate is of one comparison",
         ),
         (
-            &["--scan", "env.N=1,2", "--confirm"],
-            "--confirm is of one comparison",
+            &["--scan", "env.N=1,2", "--remeasure"],
+            "--remeasure is of one comparison",
         ),
         (
             &["--scan", "env.N=1,2", "--html", "x.html"],

@@ -129,7 +129,10 @@ fn an_unreadable_record_stops_its_own_service_alone(env: &TestEnv) -> Outcome {
         let status = env.refit(&words("status", &root, &[]));
         expect_printed(&status, 2, "a.service");
         expect_message(&status, 2, &shown);
-        expect_code(&env.refit(&words("status", &root, &["--check", "a"])), 0);
+        expect_code(
+            &env.refit(&words("status", &root, &["--exit-code", "a"])),
+            0,
+        );
         expect_code(&env.refit(&words("revert", &root, &["a"])), 0);
         // The record may name the same library.
         let libraries = fs::read_dir(Path::new(&root).join("usr/lib/refit")).expect("it is kept");

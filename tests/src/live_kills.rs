@@ -35,10 +35,10 @@ impl Subject {
         words
     }
 
-    /// How far the only change came, as `status --check` reports it and ends; `None` where there is none. It waits for
+    /// How far the only change came, as `status --exit-code` reports it and ends; `None` where there is none. It waits for
     /// what the killed refit started, and the service works then.
     fn phase(&self, live: &Live, point: KillPoint) -> Option<&'static str> {
-        let output = live.refit(&["status", "--check"]);
+        let output = live.refit(&["status", "--exit-code"]);
         let printed = String::from_utf8_lossy(&output.stdout);
         let phases = [
             (": applied", "applied"),

@@ -150,7 +150,7 @@ fn promtool_accepts_what_status_writes(env: &TestEnv) -> Outcome {
     assert!(text.contains("\nrefit_services 0\n"), "{text}");
     let folder = costs(env);
     let compare = ["compare", &folder, "env.HALF=1", "--yes", "--rounds", "12"];
-    let more = ["--confirm", "--json", "r.json", "--quiet"];
+    let more = ["--remeasure", "--json", "r.json", "--quiet"];
     expect_code(&env.refit(&[&compare[..], &more].concat()), 0);
     let apply = |more: &[&str]| {
         let words = words("apply", &root, &[more, &["--yes"]].concat());
@@ -158,7 +158,7 @@ fn promtool_accepts_what_status_writes(env: &TestEnv) -> Outcome {
     };
     apply(&["--from", "r.json"]);
     apply(&["b", "preload=/lib/one.so", "env.KEY=se\"cret"]);
-    let text = written(&["--openmetrics", &file, "--check"], 0);
+    let text = written(&["--openmetrics", &file, "--exit-code"], 0);
     for sample in [
         "refit_services 2\n",
         "refit_drift{service=\"a.service\",layer=\"file\"} 0\n",
@@ -178,7 +178,7 @@ fn promtool_accepts_what_status_writes(env: &TestEnv) -> Outcome {
     // Of one service, that somebody has changed.
     let drop_in = format!("{root}/{DROP_IN}");
     fs::write(&drop_in, "[Service]\n").expect("the tree is ours");
-    let text = written(&["a", "--openmetrics", &file, "--check"], 1);
+    let text = written(&["a", "--openmetrics", &file, "--exit-code"], 1);
     let drift = "refit_drift{service=\"a.service\",layer=\"file\"} 1\n";
     assert!(text.contains(drift), "{text}");
     assert!(!text.contains("b.service") && !text.contains("refit_services"));

@@ -116,7 +116,7 @@ const SERVICES: [&str; 2] = ["a", "b"];
 
 /// The words of `status` for each service that has a change.
 fn phases(env: &TestEnv, root: &str) -> BTreeMap<String, String> {
-    let output = env.refit(&words("status", root, &["--json"]));
+    let output = env.refit(&words("status", root, &["--json", "-"]));
     expect_code(&output, 0);
     let status: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let services = status["services"].as_array().expect("a list").iter();
@@ -201,7 +201,7 @@ fn of_two_applies_at_once(env: &TestEnv) -> Outcome {
                 None => assert!(is_before, "kill {n}: no change of {service}, and its file"),
                 Some("applied") => assert!(is_after, "kill {n}: {service} applied, and no file"),
                 Some(_) => {
-                    let check = env.refit(&words("status", &root, &["--check"]));
+                    let check = env.refit(&words("status", &root, &["--exit-code"]));
                     expect_code(&check, 1);
                 }
             }

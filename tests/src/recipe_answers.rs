@@ -188,7 +188,7 @@ fn nothing_steers_statistics_that_there_are_not(env: &TestEnv) -> Outcome {
     for options in [
         &["--gate", "wall<+2%"][..],
         &["--rounds", "20"],
-        &["--confirm"],
+        &["--remeasure"],
         &["--budget", "1m"],
     ] {
         let messages = folder.refused(options);

@@ -178,7 +178,7 @@ impl Bench<'_> {
         )?;
         again(0, "nothing to do")?;
         is(
-            &self.refit("status", &["--check"]),
+            &self.refit("status", &["--exit-code"]),
             0,
             "as the file declares it",
         )?;
@@ -193,7 +193,7 @@ impl Bench<'_> {
         if what == "noback" {
             is(&self.refit("revert", &[&service]), 2, text)?;
             is(
-                &self.refit("status", &["--check"]),
+                &self.refit("status", &["--exit-code"]),
                 0,
                 "as the file declares it",
             )?;
@@ -205,7 +205,7 @@ impl Bench<'_> {
             is(&plan, 2, "a revert is refused")?;
             is(&self.refit("revert", &[&service]), 2, text)?;
             is(
-                &self.refit("status", &["--check"]),
+                &self.refit("status", &["--exit-code"]),
                 0,
                 "as the file declares it",
             )?;
@@ -259,7 +259,7 @@ impl Bench<'_> {
             let file = format!("schema={}", self.env.file("schema.sql", text));
             self.refit("apply", &["--yes", &service, &file])
         };
-        let check = || self.refit("status", &["--check"]);
+        let check = || self.refit("status", &["--exit-code"]);
         self.database
             .begin("CREATE TABLE t (a integer); INSERT INTO t VALUES (1)");
         let (before, rows) = (self.database.catalog(), self.database.rows());

@@ -175,6 +175,8 @@ fn what_is_mistyped_gets_the_nearest(env: &TestEnv) -> Outcome {
     let command = ["sync=off", "--", "true"];
     for (typed, meant) in [
         (&["compare", "--jsn", "x"][..], "did you mean --json?"),
+        (&["compare", "--confirm", "x"], "it is --remeasure now"),
+        (&["status", "--check"], "it is --exit-code now"),
         (&["compere"], "did you mean refit compare?"),
         (&["recipes", "shw"], "did you mean refit recipes show?"),
         (

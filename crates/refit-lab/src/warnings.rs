@@ -92,7 +92,7 @@ fn small_effects(
                     experiment.variants[effect.variant].name,
                     floor * 100.0
                 ),
-                "see whether it holds: --confirm",
+                "see whether it holds: --remeasure",
             ));
         }
     }

@@ -170,13 +170,22 @@ impl Reader<'_> {
                         line.push(span(format!("{text}: "), Style::Plain));
                     }
                     line.push(page);
-                } else if dest_url.starts_with("http") {
+                } else if dest_url.starts_with("http") && !names_a_page(&line[before..]) {
                     line.push(span(format!(" ({dest_url})"), Style::Plain));
                 }
             }
             _ => self.spans(end, Style::Plain, line),
         }
     }
+}
+
+/// `fsync(2)`: who reads this can open it, and needs no address.
+fn names_a_page(spans: &[Span]) -> bool {
+    let last = spans.last().and_then(|span| span.text.strip_suffix(')'));
+    let section = last.and_then(|text| text.rsplit_once('('));
+    section.is_some_and(|(name, section)| {
+        !name.is_empty() && section.len() == 1 && section.bytes().all(|c| c.is_ascii_digit())
+    })
 }
 
 fn is_inline(tag: &Tag) -> bool {
@@ -256,6 +265,7 @@ mod tests {
             ("[safety.md](safety.md)", "refit help safety"),
             ("[more](safety.md#known-limits)", "more: refit help safety"),
             ("[site](https://a.example/)", "site (https://a.example/)"),
+            ("[fsync(2)](https://a.example/)", "fsync(2)"),
             ("[folder](../recipes/x)", "folder"),
         ] {
             let Block::Paragraph(line) =

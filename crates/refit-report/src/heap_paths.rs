@@ -15,7 +15,7 @@ pub(crate) fn lines(executable: &HeapPaths, lines: &mut Vec<String>) {
     let all = executable.bytes();
     if all > 0 {
         lines.push(format!(
-            "who allocated what {name} has live at its end, from {}: about {}",
+            "allocations of {name} still live at its end, by call stack, from {}: about {}",
             plural(executable.samples(), "sample"),
             bytes(all as f64)
         ));
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(
             all,
             [
-                "who allocated what app has live at its end, from 6 samples: about 10 MiB",
+                "allocations of app still live at its end, by call stack, from 6 samples: about 10 MiB",
                 "  80 % leak (app.c:12) < step < main (app.c:41)",
                 "  20 % a;b<c> < main (app.c:41)",
                 "  no path leads through libold.so",

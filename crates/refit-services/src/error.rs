@@ -65,7 +65,7 @@ pub enum Error {
         list: String,
     },
     #[error(
-        "`{setting}` cannot be applied to {service}; what can: {known}\n  one of these: refit plan {service} SETTINGS"
+        "`{setting}` cannot be applied to {service}; what can: {known}\n  see what each does: refit help settings"
     )]
     UnknownSetting {
         setting: String,
@@ -96,7 +96,7 @@ pub enum Error {
         "{path} changed after {service} was started, and a restart would take that up too\n  first: systemctl restart {service}, and see that it still does its work"
     )]
     NotTakenUp { service: String, path: String },
-    #[error("{place} includes in a way that refit cannot follow, or is no UTF-8")]
+    #[error("refit cannot follow the include at {place}, or the file is not UTF-8")]
     NotRead { place: String },
     #[error("`{word}` is more than one service\n  name one of: {services}")]
     SeveralServices { word: String, services: String },
@@ -108,7 +108,7 @@ pub enum Error {
         next: String,
     },
     #[error(
-        "--accept {class} wants evidence, and {lacks}\n  make it: refit compare RECIPE VARIANT --confirm --prove --json RESULT; or do without: --accept {class} --no-evidence"
+        "--accept {class} needs evidence: {lacks}\n  make it: refit compare RECIPE VARIANT --remeasure --prove --json RESULT; or do without: --accept {class} --no-evidence"
     )]
     NoEvidence { class: Class, lacks: String },
     #[error("{service}: {reason}")]
@@ -276,7 +276,7 @@ pub enum Error {
         health: Box<Error>,
     },
     #[error(
-        "not applied: {}\n  taking it back failed too: {}\n  when that is mended: refit revert {service}",
+        "not applied: {}\n  undoing it failed too: {}\n  once that is fixed: refit revert {service}",
         with_cause(cause),
         with_cause(revert)
     )]

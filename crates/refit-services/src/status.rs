@@ -6,8 +6,8 @@ use serde::Serialize;
 use crate::check::{Check, Layer, drifts};
 use crate::kinds::kind_named;
 use crate::library;
+use crate::package_drift::{libraries_since, packages_since};
 use crate::revert::service_with_record;
-use crate::since::{libraries_since, packages_since};
 use crate::store::{Records, Store};
 use crate::three_way::End;
 use crate::{

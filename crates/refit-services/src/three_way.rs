@@ -1,7 +1,7 @@
 //! A file that somebody else edited since refit did: what a revert makes of it.
 
 use crate::lines::taken_out;
-use crate::since::is_purged;
+use crate::package_drift::is_purged;
 use crate::{Change, Changed, Error, FileEdit, FileState, System};
 
 /// What a revert does with a file.

@@ -62,7 +62,7 @@ pub fn sweep(env: &TestEnv, verb: &str, subject: &Subject) -> Outcome {
             None => assert_eq!(now, before, "{point:?}: status names no change"),
             Some("applied") => assert_eq!(now, after, "{point:?}: status calls it applied"),
             Some(_) => {
-                let check = env.refit(&words("status", &root, &["--check"]));
+                let check = env.refit(&words("status", &root, &["--exit-code"]));
                 expect_code(&check, 1);
                 // It cannot be confirmed any more.
                 let printed = String::from_utf8_lossy(&check.stdout);
@@ -121,7 +121,7 @@ pub fn sweep_of_second(env: &TestEnv, verb: &str, subject: &Subject, first: &[&s
             assert!(is_whole.contains(&true), "{point:?}: a part of {file}");
         }
         let phase = phase(env, &root).expect("there is a change at every point");
-        let check = env.refit(&words("status", &root, &["--check"]));
+        let check = env.refit(&words("status", &root, &["--exit-code"]));
         match &*phase {
             "applied" => {
                 assert!(now == of_first || contains(&now, &after), "{point:?}");
@@ -200,13 +200,13 @@ pub fn sweep_of_confirm(env: &TestEnv, subject: &Subject) -> Outcome {
         let phase = phase(env, &root).expect("there is a change at every point");
         match &*phase {
             "applied" => assert!(now == trial || now == kept, "{point:?}"),
-            _ => expect_code(&env.refit(&words("status", &root, &["--check"])), 1),
+            _ => expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 1),
         }
         *seen.entry(phase).or_insert(0) += 1;
         if next == "confirm" {
             expect_code(&env.refit(&confirm), 0);
             assert_eq!(listing(&root), kept, "{point:?}: confirmed again");
-            expect_code(&env.refit(&words("status", &root, &["--check"])), 0);
+            expect_code(&env.refit(&words("status", &root, &["--exit-code"])), 0);
         }
         expect_code(&env.refit(&words("revert", &root, &service)), 0);
         assert_eq!(listing(&root), before, "{point:?}: reverted after {next}");
@@ -248,7 +248,7 @@ fn killed(env: &TestEnv, words: &[&str], point: Option<KillPoint>) -> usize {
 
 /// The word of `status` for the service; `None` where it has no change.
 fn phase(env: &TestEnv, root: &str) -> Option<String> {
-    let output = env.refit(&words("status", root, &["--json"]));
+    let output = env.refit(&words("status", root, &["--json", "-"]));
     expect_code(&output, 0);
     let status: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let phase = status["services"].get(0)?["phase"].as_str();

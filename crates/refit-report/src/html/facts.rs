@@ -61,8 +61,8 @@ fn compare(comparison: &Comparison, proof: &[String]) -> Vec<String> {
         (None, None) => Vec::new(),
     };
     let is_kept = |option: &str| kept.iter().any(|word| word == option);
-    if comparison.confirmation.is_some() && !is_kept("--confirm") {
-        words.push("--confirm".to_owned());
+    if comparison.confirmation.is_some() && !is_kept("--remeasure") {
+        words.push("--remeasure".to_owned());
     }
     if !is_kept("--prove") {
         words.extend(proof.iter().cloned());

@@ -164,7 +164,7 @@ const TOOLS: &[Tool] = &[
                 &["recommend"],
                 "refit tune RECIPE measures what to take; refit run -- COMMAND observes",
             ),
-            (&["verify"], "refit status --check"),
+            (&["verify"], "refit status --exit-code"),
             (&["off"], "refit revert SERVICE"),
         ],
     },

@@ -101,7 +101,7 @@ pub struct CompareArgs {
 
     /// Run the winner against the baseline once more, with a fresh seed
     #[arg(long, help_heading = "Measuring")]
-    pub confirm: bool,
+    pub remeasure: bool,
 
     /// Afterwards cut the power of the baseline and of every variant whose class risks
     /// data or that the recipe's promise names, as `refit crash` does: one table of gain

@@ -120,7 +120,7 @@ pub struct ConfirmArgs {
 /// Show what is applied, and what differs from it: in the files, in what systemd has
 /// loaded, in the processes
 ///
-/// Exit codes: 0; 1 with --check when anything differs; 2 when it cannot be read; 3 with
+/// Exit codes: 0; 1 with --exit-code when anything differs; 2 when it cannot be read; 3 with
 /// --export when anything differs.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
@@ -131,11 +131,11 @@ pub struct StatusArgs {
 
     /// Exit with 1 when anything differs from what was applied
     #[arg(long)]
-    pub check: bool,
+    pub exit_code: bool,
 
-    /// Print JSON
-    #[arg(long, help_heading = OUTPUT)]
-    pub json: bool,
+    /// Write JSON to FILE; `-`: stdout, in place of the text
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub json: Option<PathBuf>,
 
     /// Write metrics for node_exporter's textfile collector (docs/metrics.md)
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
@@ -144,7 +144,7 @@ pub struct StatusArgs {
     /// Print what is applied as commands that apply it, a line each, here or on another machine;
     /// what differs is refused (3). `refit status DATABASE --export schema` prints the schema of a
     /// database as a file for schema=FILE, also of one without a change
-    #[arg(long, conflicts_with_all = ["json", "check", "openmetrics"], help_heading = OUTPUT)]
+    #[arg(long, conflicts_with_all = ["json", "exit_code", "openmetrics"], help_heading = OUTPUT)]
     pub export: bool,
 
     #[command(flatten)]

@@ -54,7 +54,13 @@ fn harmless(error: &mut clap::Error) -> Option<String> {
     })
 }
 
-/// In place of an option or a verb of another tool.
+/// Verb, an option's name as it was, and as it is.
+const RENAMED: [(&str, &str, &str); 2] = [
+    ("status", "--check", "--exit-code"),
+    ("compare", "--confirm", "--remeasure"),
+];
+
+/// In place of an option that was renamed, or of an option or a verb of another tool.
 fn suggest(error: &mut clap::Error) {
     let unknown = error
         .get(ContextKind::InvalidArg)
@@ -67,6 +73,10 @@ fn suggest(error: &mut clap::Error) {
     // Before a verb, an option is the first word.
     let verb = verb.filter(|verb| !verb.starts_with('-') && *verb != typed);
     let mut hints = hints(verb, &typed);
+    let now = RENAMED
+        .iter()
+        .find(|(of, old, _)| verb == Some(*of) && typed == *old);
+    hints.extend(now.map(|(_, _, now)| format!("it is {now} now")));
     if hints.is_empty() {
         hints.extend(nearest(&typed));
     }

@@ -122,7 +122,10 @@ fn take_winner(
     let differs = differences(&comparison.experiment);
     let mut lacks = lacks(comparison, proof.as_ref(), effect, &variant.name);
     if !is_second {
-        lacks.insert(0, "the gain was not measured again (--confirm)".to_owned());
+        lacks.insert(
+            0,
+            "the gain was not measured again (--remeasure)".to_owned(),
+        );
     }
     // The runs had a directory of their own: the service's data may be on another file system in any case.
     let elsewhere = differs

@@ -147,12 +147,12 @@ pub fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// The answer of a person, who sees the question on the same line.
-pub fn ask(question: &str) -> io::Result<String> {
-    drawn(&format!("refit: {question} "));
+/// Whether a person, who sees the question on the same line, answers `y` or `yes`.
+pub fn agreed(question: &str) -> io::Result<bool> {
+    drawn(&format!("refit: {question} [y/N] "));
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
-    Ok(answer)
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 
 /// Lines after the first are indented, so that no value in a message can pass for

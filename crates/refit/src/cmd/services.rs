@@ -86,7 +86,7 @@ fn try_apply(args: &ApplyArgs) -> Result<u8> {
         if !print::can_ask() {
             bail!("nobody agreed to this change\n  read it above, then agree: --yes");
         }
-        if print::ask("apply this? [y/N]")?.trim() != "y" {
+        if !print::agreed("apply this?")? {
             bail!("not applied");
         }
     }
@@ -166,12 +166,15 @@ fn try_status(args: &StatusArgs) -> Result<u8> {
             return Err(Error::Drifted { service }.into());
         }
         exported(&status, args.tree.root.as_deref())
-    } else if args.json {
-        serde_json::to_string_pretty(&status)? + "\n"
     } else {
         stated(&status)
     };
-    if !args.openmetrics.as_deref().is_some_and(is_stdout) {
+    if let Some(path) = &args.json {
+        let json = serde_json::to_string_pretty(&status)? + "\n";
+        replace(path, json.as_bytes())?;
+    }
+    let files = [&args.openmetrics, &args.json];
+    if !files.into_iter().flatten().any(|path| is_stdout(path)) {
         print::result(&text)?;
     }
     for reason in &status.unreadable {
@@ -180,7 +183,7 @@ fn try_status(args: &StatusArgs) -> Result<u8> {
     if unreadable.is_some() {
         return Ok(2);
     }
-    Ok(u8::from(args.check && !status.is_as_applied()))
+    Ok(u8::from(args.exit_code && !status.is_as_applied()))
 }
 
 fn try_confirm(args: &ConfirmArgs) -> Result<u8> {

@@ -75,8 +75,7 @@ pub fn agree(recipe: &Recipe, yes: bool) -> Result<()> {
                 origin.display()
             );
         }
-        let answer = print::ask("run them? [y/N]")?;
-        if !["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+        if !print::agreed("run them?")? {
             bail!("not agreed; nothing was run");
         }
     }

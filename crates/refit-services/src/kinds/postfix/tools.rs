@@ -5,8 +5,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use crate::abandoned_dirs::remove_left;
 use crate::ask::{Ask, QUESTION};
-use crate::left::remove_left;
 
 /// Where Postfix has its configuration.
 pub const DIRECTORY: &str = "/etc/postfix";

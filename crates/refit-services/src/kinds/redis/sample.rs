@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::client::Client;
-use crate::left::remove_left;
+use crate::abandoned_dirs::remove_left;
 use crate::sys::ends_with_this;
 
 /// Of the directory; the process id follows.

@@ -65,7 +65,7 @@ pub fn request(args: &CompareArgs) -> Result<Request> {
         precision: args.precision,
         seed: args.seed.unwrap_or_else(new_seed),
         delta: args.delta,
-        confirm: args.confirm,
+        confirm: args.remeasure,
         gates: args.gates.clone(),
         allocator_dir: args.allocator_dir.clone(),
         reach: args.reach.reach(),
@@ -141,7 +141,7 @@ fn of_replicas(args: &CompareArgs, with: Settings) -> Result<Request> {
         precision: args.precision,
         seed: args.seed.unwrap_or_else(new_seed),
         delta: args.delta,
-        confirm: args.confirm,
+        confirm: args.remeasure,
         gates: args.gates.clone(),
         machine: args.machine.clone(),
         options: Some(options::<CompareArgs>(std::env::args_os().skip(2), &[])?),
@@ -214,7 +214,7 @@ fn refuse_options_of_statistics(args: &CompareArgs, recipe: &Recipe) -> Result<(
         ("--gate", !args.gates.is_empty()),
         ("--rounds", args.rounds.is_some()),
         ("--precision", args.precision.is_some()),
-        ("--confirm", args.confirm),
+        ("--remeasure", args.remeasure),
         ("--budget", args.budget.is_some()),
     ];
     let drawn = args.output.files.drawn.iter();

@@ -17,7 +17,7 @@ pub fn refuse(args: &CompareArgs, asked: &ScanArg, request: &Request) -> Result<
     let setting = &asked.setting;
     let given = [
         ("--prove", args.prove),
-        ("--confirm", args.confirm),
+        ("--remeasure", args.remeasure),
         ("--gate", !args.gates.is_empty()),
         ("--log-result", args.log_result.is_some()),
     ];
