@@ -145,7 +145,7 @@ fn of_false_python(env: &TestEnv, minor: &str, thread: &str) -> Vec<Call> {
 
 fn a_python_that_is_not_known_is_named(env: &TestEnv) -> Outcome {
     for minor in ["14", "15", "13"] {
-        // That of 3.13 publishes nothing that can be right.
+        // Those of 3.13 and 3.14 publish nothing that can be right.
         let text = format!("[Python 3.{minor}: functions and lines are not known]");
         let expected = [(text, String::new(), 0)];
         assert_eq!(of_false_python(env, minor, "loop"), expected);

@@ -8,8 +8,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::pages::{each_own_page, page};
+use crate::pages::each_own_page;
 use crate::process_facts::auxiliary;
+use crate::process_facts::page;
 use crate::stat::Stat;
 use crate::tree::{at, has_ended};
 

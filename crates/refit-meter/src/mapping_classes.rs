@@ -1,10 +1,12 @@
 //! Memory of one process by what its mappings are for: heap, stacks, files, and the rest.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::mappings::Mapping;
+use crate::process_facts::page;
 use crate::process_memory::kib;
 use crate::tree::at;
 
@@ -107,8 +109,8 @@ const MOST_GUARD: u64 = 64 << 10;
 
 /// What a mapping is for, with the one below it.
 ///
-/// A stack of pthread_create(3) has a guard, which nothing may touch, right below (glibc, nptl/allocatestack.c; musl
-/// likewise). glibc names stacks and arenas where the kernel lets it (prctl(2), PR_SET_VMA_ANON_NAME).
+/// A stack of pthread_create(3) has a guard, which nothing may touch, right below (glibc before 2.42,
+/// nptl/allocatestack.c; musl likewise), or in its first page, which [`has_guard`] sees. glibc names stacks and arenas where the kernel lets it (prctl(2), PR_SET_VMA_ANON_NAME).
 #[must_use]
 pub fn class_of(mapping: &Mapping, below: Option<&Mapping>) -> MappingClass {
     let name = mapping.name.to_string_lossy();
@@ -188,7 +190,27 @@ pub(crate) fn classified(
             fields.read(&String::from_utf8_lossy(line));
         }
     }
+    let mut pagemap = None;
+    for (class, mapping, fields) in &mut found {
+        // Linux makes what is mapped with MAP_STACK such a mapping since 6.7, and joins it with its like alone.
+        let may_be_stack = fields.never_huge && mapping.permissions[..2] == *b"rw";
+        if *class == MappingClass::Anonymous && may_be_stack && mapping.name.as_os_str().is_empty()
+        {
+            let pagemap = pagemap.get_or_insert_with(|| File::open(at(proc, pid).join("pagemap")));
+            if pagemap.as_ref().is_ok_and(|file| has_guard(file, mapping)) {
+                *class = MappingClass::Stack;
+            }
+        }
+    }
     Ok(found)
+}
+
+/// Whether the first page of a mapping is a guard of madvise(2), MADV_GUARD_INSTALL: glibc 2.42 and later protect stacks so.
+/// The kernel shows that since Linux 6.15 (admin-guide/mm/pagemap.rst, bit 58).
+fn has_guard(pagemap: &File, mapping: &Mapping) -> bool {
+    let mut entry = [0; 8];
+    let read = pagemap.read_exact_at(&mut entry, mapping.start / page() * 8);
+    read.is_ok() && u64::from_ne_bytes(entry) & (1 << 58) != 0
 }
 
 impl Fields {
@@ -262,6 +284,72 @@ Pss: 28 kB
             (108, 84)
         );
         assert!(mapped_memory(proc.path(), 4).is_err());
+    }
+
+    #[test]
+    fn a_stack_begins_with_a_guard_of_its_own() {
+        let proc = FakeProc::new();
+        let stacks = "c0000-d0000 rw-p 00000000 00:00 0 \nRss: 20 kB\nPss: 20 kB\nVmFlags: rd wr nh\n\
+                      e0000-f0000 rw-p 00000000 00:00 0 \nRss: 8 kB\nPss: 8 kB\nVmFlags: rd wr nh\n";
+        proc.write("3/smaps", stacks);
+        let all = |class| mapped_memory(proc.path(), 3).unwrap().of(class).rss_bytes >> 10;
+        assert_eq!(
+            (all(MappingClass::Stack), all(MappingClass::Anonymous)),
+            (0, 28)
+        );
+        // One of them has it.
+        let mut pagemap = vec![0; 0x100 * 8];
+        pagemap[0xc0 * 8..][..8].copy_from_slice(&(1_u64 << 58).to_ne_bytes());
+        proc.write("3/pagemap", pagemap);
+        assert_eq!(
+            (all(MappingClass::Stack), all(MappingClass::Anonymous)),
+            (20, 8)
+        );
+    }
+
+    /// As glibc 2.42 maps it.
+    const GUARDED: &str = "#define _GNU_SOURCE\n#include <stdio.h>\n#include <string.h>\n#include <sys/mman.h>\n\
+        int main(void) {\n\
+        char *stack = mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);\n\
+        char *other = mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);\n\
+        int guards = madvise(stack, 4096, 102 /* MADV_GUARD_INSTALL */) == 0;\n\
+        memset(stack + (1 << 19), 1, 1 << 19);\n\
+        memset(other, 1, 1 << 20);\n\
+        puts(guards ? \"guarded\" : \"no guards\");\n\
+        fflush(stdout);\n\
+        getchar();\n\
+        return 0; }\n";
+
+    #[test]
+    fn a_stack_with_a_guard_of_madvise_is_a_stack() {
+        use std::io::{BufRead, BufReader};
+        use std::process::{Command, Stdio};
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("guarded.c"), GUARDED).unwrap();
+        let mut compiler = Command::new("cc");
+        compiler.arg(at("guarded.c")).arg("-o").arg(at("guarded"));
+        assert!(compiler.status().unwrap().success());
+        let mut program = Command::new(at("guarded"));
+        let program = program.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = program.spawn().unwrap();
+        let mut line = String::new();
+        let mut printed = BufReader::new(child.stdout.take().unwrap());
+        printed.read_line(&mut line).unwrap();
+        let memory = mapped_memory(Path::new("/proc"), child.id()).unwrap();
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success());
+        let stacks = memory.of(MappingClass::Stack).rss_bytes >> 10;
+        // Linux 6.13 has such guards, and 6.15 shows them.
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+        let mut version = release
+            .split('.')
+            .map_while(|part| part.parse::<u32>().ok());
+        let version = (version.next().unwrap(), version.next().unwrap());
+        match line.trim() {
+            "guarded" if version >= (6, 15) => assert!((512..1024).contains(&stacks), "{stacks}"),
+            _ => assert!(stacks < 512, "{stacks}"),
+        }
     }
 
     #[test]

@@ -12,7 +12,8 @@ use crate::arena::heap_of_arena;
 use crate::mapping_classes::{Fields, MappingClass, classified};
 use crate::mappings::Mapping;
 use crate::page_use::PageUses;
-use crate::pages::{MOST_BYTES, PRESENT, page};
+use crate::pages::{MOST_BYTES, PRESENT};
+use crate::process_facts::page;
 use crate::process_memory::{MemoryReading, process_memory};
 use crate::tree::at;
 

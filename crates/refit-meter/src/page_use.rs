@@ -6,7 +6,8 @@ use std::path::Path;
 
 use refit_session::heap::{LEAF_SPAN, Noted, each_noted};
 
-use crate::pages::{PRESENT, page};
+use crate::pages::PRESENT;
+use crate::process_facts::page;
 use crate::tree::at;
 
 /// The table is the program's memory, and may claim any blocks: no more spans than this are kept (128 GiB of heap,

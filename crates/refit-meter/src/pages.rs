@@ -5,11 +5,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::OnceLock;
 
 use crate::mapping_classes::{Fields, MappingClass, classified};
 use crate::mappings::Mapping;
-use crate::process_facts::auxiliary;
+use crate::process_facts::page;
 use crate::tree::at;
 
 /// Bits of an entry of pagemap.
@@ -25,17 +24,6 @@ const CHUNK: usize = 8192;
 pub(crate) const MOST_BYTES: u64 = 64 << 30;
 /// Huge pages whose content is looked at, of each mapping.
 const SAMPLED: usize = 8;
-
-/// Bytes of a page, as the kernel tells this process (getauxval(3), AT_PAGESZ).
-pub(crate) fn page() -> u64 {
-    static PAGE: OnceLock<u64> = OnceLock::new();
-    *PAGE.get_or_init(|| {
-        let auxv = std::fs::read("/proc/self/auxv").unwrap_or_default();
-        auxiliary(&auxv, 6)
-            .filter(|bytes| *bytes > 0)
-            .unwrap_or(4096)
-    })
-}
 
 /// Private mappings with memory, and their pages.
 fn each_page(

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use refit_session::printable;
 
@@ -60,6 +61,20 @@ pub(crate) fn auxiliary(auxv: &[u8], wanted: u64) -> Option<u64> {
     let mut entries = auxv.chunks_exact(16);
     let entry = entries.find(|entry| word(&entry[..8]) == Some(wanted))?;
     word(&entry[8..])
+}
+
+/// AT_PAGESZ of getauxval(3).
+const AT_PAGESZ: u64 = 6;
+
+/// Bytes of a page, as the kernel tells this process (getauxval(3), AT_PAGESZ).
+pub(crate) fn page() -> u64 {
+    static PAGE: OnceLock<u64> = OnceLock::new();
+    *PAGE.get_or_init(|| {
+        let auxv = fs::read("/proc/self/auxv").unwrap_or_default();
+        auxiliary(&auxv, AT_PAGESZ)
+            .filter(|bytes| *bytes > 0)
+            .unwrap_or(4096)
+    })
 }
 
 /// The facts about a process or thread.

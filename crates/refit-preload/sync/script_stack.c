@@ -35,8 +35,9 @@ static const struct layout of_3_12 = {
 /* Room for what lies before the last field of an object that is looked at. */
 #define PART 256
 
-/* A frame by which the interpreter calls itself from C (FRAME_OWNED_BY_CSTACK). */
-#define OWNED_BY_C_STACK 3
+/* A frame by which the interpreter calls itself from C, and those after it
+ * (FRAME_OWNED_BY_CSTACK, since 3.14 FRAME_OWNED_BY_INTERPRETER). */
+#define OWNED_BY_INTERPRETER 3
 
 /* What the interpreter of this program has. */
 static struct {
@@ -48,80 +49,84 @@ static struct {
 
 /* ---- finding it --------------------------------------------------------- */
 
-/* Fields of _Py_DebugOffsets of 3.13, in words (pycore_debug_offsets.h): `version`
- * follows the cookie, and each group begins with a size. */
-enum {
-	FREE_THREADED = 2,
-	THREAD_FRAME = 23,
-	FRAME_PREVIOUS = 29,
-	FRAME_CODE,
-	FRAME_INSTRUCTION,
-	FRAME_OWNER = 33,
-	CODE_FILE = 35,
-	CODE_QUALIFIED_NAME = 37,
-	CODE_LINES,
-	CODE_FIRST_LINE,
-	CODE_INSTRUCTIONS = 43,
-	TYPE = 45,
-	BYTES_SIZE = 65,
-	BYTES_DATA,
-	TEXT_STATE = 68,
-	TEXT_LENGTH,
-	TEXT_ASCII
+/* Where struct _Py_DebugOffsets has these fields, in words (pycore_debug_offsets.h). What
+ * follows one in its group lies as far from it in each version. */
+struct positions {
+	uint8_t thread_frame; /* thread_state.current_frame */
+	uint8_t previous;     /* interpreter_frame.previous */
+	uint8_t file;	      /* code_object.filename */
+	uint8_t type;	      /* pyobject.ob_type */
+	uint8_t bytes_size;   /* bytes_object.ob_size */
+	uint8_t text_state;   /* unicode_object.state */
 };
+static const struct positions in_3_13 = {23, 29, 35, 45, 65, 68};
+static const struct positions in_3_14 = {26, 32, 40, 51, 75, 78};
+
+/* A word of it, after the cookie and the version. */
+#define FREE_THREADED 2
 
 /* utf8_length and utf8 of PyCompactUnicodeObject (cpython/unicodeobject.h). */
 #define BESIDE_ASCII 16
 
-/* Whether each of these fields of an object ends before `end`, which is within a part. */
-static int lie_before(const uint64_t *offsets, int first, int last, int end)
-{
-	int lie = offsets[end] < PART;
-	for (int field = first; field <= last; field++) {
-		lie &= offsets[field] < PART && offsets[field] + 8 <= offsets[end];
-	}
-	return lie;
-}
-
-static int publishes(const uint64_t *offsets)
+/* The layout that the interpreter publishes; `thread_frame` is NONE where it does not. */
+static struct layout published(const uint64_t *words, const struct positions *at)
 {
 	static const union {
 		char text[8];
 		uint64_t word;
 	} cookie = {{'x', 'd', 'e', 'b', 'u', 'g', 'p', 'y'}};
-	return offsets[0] == cookie.word && !offsets[FREE_THREADED] &&
-	       offsets[THREAD_FRAME] < NONE &&
-	       lie_before(offsets, FRAME_PREVIOUS, FRAME_INSTRUCTION, FRAME_OWNER) &&
-	       lie_before(offsets, CODE_FILE, CODE_FIRST_LINE, CODE_INSTRUCTIONS) &&
-	       lie_before(offsets, TYPE, TYPE, BYTES_DATA) &&
-	       lie_before(offsets, BYTES_SIZE, BYTES_SIZE, BYTES_DATA) &&
-	       lie_before(offsets, TYPE, TYPE, TEXT_ASCII) &&
-	       lie_before(offsets, TEXT_STATE, TEXT_LENGTH, TEXT_ASCII);
-}
-
-static struct layout published(const uint64_t *offsets)
-{
-	uint16_t ascii = (uint16_t)offsets[TEXT_ASCII];
-	return (struct layout){
-		.thread_frame = (uint16_t)offsets[THREAD_FRAME],
+	struct layout none = {.thread_frame = NONE};
+	if (words[0] != cookie.word || words[FREE_THREADED] ||
+	    words[at->text_state + 2] > PART - BESIDE_ASCII) {
+		return none;
+	}
+	/* One that is too large is not before the end of its object. */
+#define WORD(n) ((uint16_t)(words[n] < PART ? words[n] : NONE - 8))
+	uint64_t thread_frame = words[at->thread_frame];
+	struct layout it = {
+		.thread_frame = thread_frame < NONE ? (uint16_t)thread_frame
+						    : NONE,
 		.c_frame_frame = NONE,
-		.frame_code = (uint16_t)offsets[FRAME_CODE],
-		.frame_previous = (uint16_t)offsets[FRAME_PREVIOUS],
-		.frame_instruction = (uint16_t)offsets[FRAME_INSTRUCTION],
-		.frame_owner = (uint16_t)offsets[FRAME_OWNER],
-		.code_file = (uint16_t)offsets[CODE_FILE],
-		.code_name = (uint16_t)offsets[CODE_QUALIFIED_NAME],
-		.code_lines = (uint16_t)offsets[CODE_LINES],
-		.code_first_line = (uint16_t)offsets[CODE_FIRST_LINE],
-		.code_instructions = (uint16_t)offsets[CODE_INSTRUCTIONS],
-		.type = (uint16_t)offsets[TYPE],
-		.bytes_size = (uint16_t)offsets[BYTES_SIZE],
-		.bytes_data = (uint16_t)offsets[BYTES_DATA],
-		.text_length = (uint16_t)offsets[TEXT_LENGTH],
-		.text_state = (uint16_t)offsets[TEXT_STATE],
-		.text_ascii = ascii,
-		.text_other = (uint16_t)(ascii + BESIDE_ASCII),
+		.frame_previous = WORD(at->previous),
+		.frame_code = WORD(at->previous + 1),
+		.frame_instruction = WORD(at->previous + 2),
+		.frame_owner = WORD(at->previous + 4),
+		.code_file = WORD(at->file),
+		.code_name = WORD(at->file + 2),
+		.code_lines = WORD(at->file + 3),
+		.code_first_line = WORD(at->file + 4),
+		.code_instructions = WORD(at->file + 8),
+		.type = WORD(at->type),
+		.bytes_size = WORD(at->bytes_size),
+		.bytes_data = WORD(at->bytes_size + 1),
+		.text_state = WORD(at->text_state),
+		.text_length = WORD(at->text_state + 1),
+		.text_ascii = WORD(at->text_state + 2),
+		.text_other = (uint16_t)(words[at->text_state + 2] +
+					 BESIDE_ASCII),
 	};
+#undef WORD
+	const uint16_t before[][2] = {
+		{it.frame_previous, it.frame_owner},
+		{it.frame_code, it.frame_owner},
+		{it.frame_instruction, it.frame_owner},
+		{it.code_file, it.code_instructions},
+		{it.code_name, it.code_instructions},
+		{it.code_lines, it.code_instructions},
+		{it.code_first_line, it.code_instructions},
+		{it.type, it.code_instructions},
+		{it.type, it.bytes_data},
+		{it.bytes_size, it.bytes_data},
+		{it.type, it.text_ascii},
+		{it.text_state, it.text_ascii},
+		{it.text_length, it.text_ascii},
+	};
+	for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+		if (before[i][0] + 8 > before[i][1] || before[i][1] >= PART) {
+			return none;
+		}
+	}
+	return it;
 }
 
 void refit_find_interpreter(void)
@@ -142,9 +147,12 @@ void refit_find_interpreter(void)
 		python.layout = of_3_11;
 	} else if (minor == 0x30c) {
 		python.layout = of_3_12;
-	} else if (minor == 0x30d && runtime && publishes(runtime)) {
-		python.layout = published(runtime);
-	} else {
+	} else if (minor == 0x30d && runtime) {
+		python.layout = published(runtime, &in_3_13);
+	} else if (minor == 0x30e && runtime) {
+		python.layout = published(runtime, &in_3_14);
+	}
+	if (python.layout.thread_frame == NONE || !python.layout.thread_frame) {
 		python.unknown = minor;
 	}
 	if (python.code_type && python.text_type && python.bytes_type) {
@@ -393,6 +401,9 @@ static int put_function(struct writer *writer, uint64_t code, uint64_t instructi
 
 #define MOST_FRAMES 256
 
+/* Bits that a _PyStackRef has beside the object's address (pycore_stackref.h). */
+#define TAGS 7ull
+
 static uint64_t put_unknown(char *to, uint64_t size)
 {
 	struct writer writer = {to, size, 0, 0};
@@ -440,8 +451,9 @@ uint64_t refit_put_script_stack(char *to, uint64_t size)
 			writer.is_wrong = 1;
 			break;
 		}
-		if (part[layout->frame_owner] != OWNED_BY_C_STACK &&
-		    !put_function(&writer, word_at(part, layout->frame_code),
+		if (part[layout->frame_owner] < OWNED_BY_INTERPRETER &&
+		    !put_function(&writer,
+				  word_at(part, layout->frame_code) & ~TAGS,
 				  word_at(part, layout->frame_instruction))) {
 			break;
 		}

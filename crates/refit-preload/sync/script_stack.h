@@ -1,7 +1,7 @@
-/* Functions of an interpreter that a thread is in: CPython's, 3.11 to 3.13.
+/* Functions of an interpreter that a thread is in: CPython's, 3.11 to 3.14.
  *
- * Where they lie is what the interpreter itself publishes (3.13, struct
- * _Py_DebugOffsets), or what its headers have (3.11 and 3.12, whose minor versions do
+ * Where they lie is what the interpreter itself publishes (since 3.13,
+ * struct _Py_DebugOffsets), or what its headers have (3.11 and 3.12, whose minor versions do
  * not change it: Include/internal/pycore_frame.h, cpython/code.h). The first stacks are
  * read by the kernel, which raises no signal; what has another type than expected is
  * left out. */
