@@ -97,7 +97,7 @@ fn verbs(env: &TestEnv) -> Vec<Verb> {
             next: &["cannot write d/steps/", "refit tune --resume d/steps"],
             ..of_lab(
                 "tune --log",
-                format!("tune --log d/steps --budget 1h --accept loses-on-crash -- sh -c '{written}'"),
+                format!("tune --with disk=2ms --log d/steps --budget 1h --accept loses-on-crash -- sh -c '{written}'"),
                 2,
                 [FULL; 2],
             )
@@ -228,7 +228,7 @@ fn a_tuning_whose_log_cannot_be_written_is_gone_on_with(env: &TestEnv) -> Outcom
     );
     let script = format!(
         "cd {}; refit={}; mount -t tmpfs tmpfs d
-        $refit tune --log d/steps --budget 1h --accept loses-on-crash -- sh -c '{written}' >out 2>err & pid=$!
+        $refit tune --with disk=2ms --log d/steps --budget 1h --accept loses-on-crash -- sh -c '{written}' >out 2>err & pid=$!
         until {WORKS}; do kill -0 $pid; sleep 0.02; done 2>/dev/null
         mount -o remount,ro d
         code=0; wait $pid || code=$?
