@@ -25,7 +25,7 @@ const STACKS: &str = "150";
 /// Runs.
 const RUNS: u64 = 5;
 
-/// Of a longer text of a function its end is kept, in characters.
+/// A name or a path with more characters is cut: its end is kept.
 const MOST_CHARACTERS: usize = 400;
 
 /// With less text than this all functions have room, in bytes.

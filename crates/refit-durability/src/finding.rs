@@ -159,7 +159,7 @@ pub struct RemovedSyncs {
     pub directory: String,
     /// How many syncs.
     pub syncs: u64,
-    /// How many there were of all files with a name there.
+    /// How many syncs there were of all files with a name there, and in the directories below.
     pub of: u64,
 }
 

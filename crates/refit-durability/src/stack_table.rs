@@ -126,8 +126,8 @@ fn sorted(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     ranges
 }
 
-/// The same for stacks with the same return addresses and functions of an interpreter, whatever else lies on them: a hash of
-/// all that points into code, and of these functions.
+/// A hash of all that points into code, and of the functions of an interpreter: two stacks with the same return addresses and
+/// the same such functions have the same one, whatever else lies on them.
 fn signature(event: &FileEvent, ranges: &[Range<u64>]) -> u64 {
     let mut hasher = DefaultHasher::new();
     event.image.hash(&mut hasher);

@@ -192,7 +192,7 @@ pub(crate) fn classified(
     }
     let mut pagemap = None;
     for (class, mapping, fields) in &mut found {
-        // Linux makes what is mapped with MAP_STACK such a mapping since 6.7, and joins it with its like alone.
+        // What is mapped with MAP_STACK gets no huge pages since Linux 6.7, and is joined with memory of that kind alone.
         let may_be_stack = fields.never_huge && mapping.permissions[..2] == *b"rw";
         if *class == MappingClass::Anonymous && may_be_stack && mapping.name.as_os_str().is_empty()
         {

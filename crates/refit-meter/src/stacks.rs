@@ -49,7 +49,7 @@ pub struct Frame {
     /// The compiler put it into the function that calls it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_inlined: bool,
-    /// Of a program that an interpreter runs, and not of the interpreter.
+    /// The function belongs to a program that an interpreter runs, and not to the interpreter.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_script: bool,
 }

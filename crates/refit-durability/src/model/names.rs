@@ -161,6 +161,10 @@ impl Model {
         if event.file.is_regular() {
             let file = self.file(&event.file, &event.path, event.number);
             file.directory = event.directory;
+            if event.old_directory != event.directory {
+                // Its syncs were made elsewhere.
+                file.named_syncs = 0;
+            }
             // The name that it was made with may be a temporary one.
             let is_missed = file.is_durable && (!file.was_made || file.is_renamed);
             file.is_renamed = true;

@@ -11,12 +11,14 @@ const MOST: usize = 10_000;
 /// Syncs that had something to write.
 #[derive(Default)]
 pub struct ShortLived {
-    /// Of files that had no name, and got none.
+    /// How many syncs there were of files that had no name, and got none.
     unnamed: u64,
-    /// Of files that the run made and removed, by the name that was removed.
+    /// How many syncs there were of files that the run made and removed, by the name that was removed.
     removed: HashMap<String, u64>,
-    /// Of all files, by directory.
-    of_directory: HashMap<String, u64>,
+    /// How many syncs there were of files with a name, by the file's directory.
+    of_directory: BTreeMap<String, u64>,
+    /// Syncs of files in further directories.
+    elsewhere: u64,
 }
 
 impl ShortLived {
@@ -27,6 +29,8 @@ impl ShortLived {
             *count += 1;
         } else if self.of_directory.len() < MOST {
             self.of_directory.insert(directory.to_owned(), 1);
+        } else {
+            self.elsewhere += 1;
         }
     }
 
@@ -59,11 +63,18 @@ impl ShortLived {
             .map(|(directory, syncs)| RemovedSyncs {
                 directory: directory.to_owned(),
                 syncs,
-                of: self.of_directory.get(directory).copied().unwrap_or(0),
+                of: self.below(directory),
             })
             .collect();
         removed.sort_by_key(|one| std::cmp::Reverse(one.syncs));
         (self.unnamed, removed)
+    }
+
+    /// At most so many syncs were made of files with a name in the tree below a directory.
+    fn below(&self, directory: &str) -> u64 {
+        let from = self.of_directory.range(directory.to_owned()..);
+        let tree = from.take_while(|(path, _)| path.starts_with(directory));
+        tree.map(|(_, syncs)| syncs).sum::<u64>() + self.elsewhere
     }
 }
 
@@ -79,7 +90,7 @@ mod tests {
     #[test]
     fn a_name_that_is_there_at_the_end_is_no_removed_one() {
         let mut all = ShortLived::default();
-        for path in ["/a/x", "/a/x", "/a/y", "/b/z"] {
+        for path in ["/a/x", "/a/x", "/a/y", "/a/below/y", "/a-b/y", "/b/z"] {
             all.synced(path);
         }
         all.removed("/a/x", 2);
@@ -90,7 +101,7 @@ mod tests {
         let expected = [RemovedSyncs {
             directory: "/a/".to_owned(),
             syncs: 2,
-            of: 3,
+            of: 4,
         }];
         assert_eq!((unnamed, removed), (3, expected.to_vec()));
     }
