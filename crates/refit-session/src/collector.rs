@@ -169,24 +169,39 @@ impl Collector {
     /// privileges notes the new user in its image before it execs, and so before there
     /// is a file of the user that it became.
     fn of_the_tree(&mut self, files: Vec<PathBuf>) -> (Vec<PathBuf>, Vec<PathBuf>) {
-        let own = |user| user == 0 || user == geteuid().as_raw();
         let (mut ours, mut others) = (Vec::new(), Vec::new());
         for path in files {
             match open_image(&path) {
-                Some((_, user)) if own(user) => ours.push(path),
+                Some((_, user)) if is_own(user) => ours.push(path),
                 Some((_, user)) => others.push((user, path)),
                 None => {}
             }
         }
         if others.iter().any(|(user, _)| !self.trusts(*user)) {
-            for (file, _) in ours.iter().filter_map(|path| open_image(path)) {
-                read(&file).iter().for_each(|image| self.learn(image));
-            }
+            self.learn_users();
         }
         let (known, strange): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|(user, _)| self.trusts(*user));
         ours.extend(known.into_iter().map(|(_, path)| path));
         (ours, strange.into_iter().map(|(_, path)| path).collect())
+    }
+
+    /// Learns from the images which users the tree became: those of a trusted user tell of more.
+    fn learn_users(&mut self) {
+        let mut files: Vec<(File, u32)> = image_files(&self.images)
+            .filter_map(|path| open_image(&path))
+            .collect();
+        loop {
+            let (trusted, others): (Vec<_>, Vec<_>) =
+                (files.into_iter()).partition(|(_, user)| is_own(*user) || self.trusts(*user));
+            if trusted.is_empty() {
+                return;
+            }
+            for (file, _) in trusted {
+                read(&file).iter().for_each(|image| self.learn(image));
+            }
+            files = others;
+        }
     }
 
     fn trusts(&self, user: u32) -> bool {
@@ -233,6 +248,11 @@ impl Collector {
         self.learn(&image);
         self.collected.add_image(image, alive);
     }
+}
+
+/// Whether the files of this user are trusted without a word of any image.
+fn is_own(user: u32) -> bool {
+    user == 0 || user == geteuid().as_raw()
 }
 
 #[cfg(test)]
