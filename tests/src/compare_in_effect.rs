@@ -17,20 +17,38 @@ pub const TESTS: &[Test] = &[
     test!(what_cannot_be_seen_disqualifies_nothing),
 ];
 
-/// A scope that matches nothing, of each knob that has one, and the knobs themselves.
-const IDLE: [(&str, &str); 6] = [
-    ("sync=off", "no sync call was seen"),
-    ("sync@exe:nosuch=off", "nothing matched sync@exe:nosuch"),
-    ("sync@/no/where/=off", "nothing matched sync@/no/where/"),
-    ("odirect=off", "nothing was opened with O_DIRECT"),
-    ("disk=8ms", "no sync call was seen"),
-    ("disk@exe:nosuch=8ms", "nothing matched disk@exe:nosuch"),
-];
+/// A scope that matches nothing, of each knob that has one, and the knobs themselves: in the result, and as it is printed.
+fn idle() -> [(&'static str, Value, &'static str); 6] {
+    let unmatched = |scope: &str| json!({ "nothing_matched": scope });
+    [
+        ("sync=off", json!("no_sync_call"), "no sync call was seen"),
+        (
+            "sync@exe:nosuch=off",
+            unmatched("sync@exe:nosuch"),
+            "nothing matched sync@exe:nosuch",
+        ),
+        (
+            "sync@/no/where/=off",
+            unmatched("sync@/no/where/"),
+            "nothing matched sync@/no/where/",
+        ),
+        (
+            "odirect=off",
+            json!("no_direct_open"),
+            "nothing was opened with O_DIRECT",
+        ),
+        ("disk=8ms", json!("no_sync_call"), "no sync call was seen"),
+        (
+            "disk@exe:nosuch=8ms",
+            unmatched("disk@exe:nosuch"),
+            "nothing matched disk@exe:nosuch",
+        ),
+    ]
+}
 
-/// Why a variant is out; empty for one that is not.
-fn reason<'a>(result: &'a Value, name: &str) -> &'a str {
-    let reason = &variant(result, name).1["disqualified"];
-    reason.as_str().unwrap_or_default()
+/// Why a variant is out; null for one that is not.
+fn disqualified<'a>(result: &'a Value, name: &str) -> &'a Value {
+    &variant(result, name).1["disqualified"]
 }
 
 fn the_same_filter_lies_beneath_all_variants(env: &TestEnv) -> Outcome {
@@ -54,7 +72,7 @@ fn the_same_filter_lies_beneath_all_variants(env: &TestEnv) -> Outcome {
             ];
             let (_, result) = compare(env, &args.concat());
             for name in settings {
-                let why = reason(&result, name);
+                let why = disqualified(&result, name).to_string();
                 assert!(!why.contains("--same-output"), "{program}: {name}: {why}");
             }
         }
@@ -72,10 +90,8 @@ fn the_same_filter_lies_beneath_all_variants(env: &TestEnv) -> Outcome {
         env,
         &[&bare[..], &[&*env.program("static_seccomp")]].concat(),
     );
-    assert!(
-        reason(&result, "bare").contains("--same-output"),
-        "{result:#}"
-    );
+    let why = disqualified(&result, "bare")["failed"].to_string();
+    assert!(why.contains("--same-output"), "{result:#}");
     Outcome::Pass
 }
 
@@ -92,7 +108,8 @@ fn without_syncs_no_setting_of_syncs_is_judged(env: &TestEnv) -> Outcome {
         &["head", "-c", "100000", "/dev/zero"],
         &["sh", "-c", "true; true; true"],
     ];
-    let settings: Vec<&str> = IDLE.iter().map(|(setting, _)| *setting).collect();
+    let idle = idle();
+    let settings: Vec<&str> = idle.iter().map(|(setting, ..)| *setting).collect();
     for command in commands {
         let args = [&["--rounds", "16"], &settings[..], &["--"], command].concat();
         let (output, result) = compare(env, &args);
@@ -101,12 +118,12 @@ fn without_syncs_no_setting_of_syncs_is_judged(env: &TestEnv) -> Outcome {
         for effect in list(&result["effects"]) {
             assert_eq!(effect["verdict"], Value::Null, "{command:?}: {effect}");
         }
-        for (setting, why) in IDLE {
-            let expected = format!("not in effect: {why}");
-            assert_eq!(reason(&result, setting), expected, "{command:?}");
+        for (setting, why, words) in &idle {
+            let expected = json!({ "not_in_effect": [why] });
+            assert_eq!(disqualified(&result, setting), &expected, "{command:?}");
             let settings = &variant(&result, setting).1["settings"];
-            assert_eq!(settings[0]["in_effect"], json!({ "nowhere": why }));
-            let line = format!("disqualified: {setting}: not in effect: {why}");
+            assert_eq!(settings[0]["in_effect"], json!({ "nowhere": [why] }));
+            let line = format!("disqualified: {setting}: not in effect: {words}");
             assert!(printed(&output).contains(&line), "{}", printed(&output));
         }
     }
@@ -121,10 +138,9 @@ fn a_swap_that_took_in_a_part_is_told(env: &TestEnv) -> Outcome {
     expect_code(&output, 0);
     let why = "own_malloc has a malloc of its own, which no library can replace";
     let (_, candidate) = variant(&result, "malloc=jemalloc");
-    assert_eq!(
-        candidate["settings"][0]["in_effect"],
-        json!({ "partly": why })
-    );
+    let server = &candidate["settings"][0]["in_effect"]["partly"][0]["other_malloc"];
+    assert_eq!(server["executable"].as_str(), Some(&*own));
+    assert_eq!(server["object"], server["executable"]);
     assert!(effect(&result, "malloc=jemalloc", "wall")["verdict"].is_string());
     let line = format!("in effect in part: malloc=jemalloc: {why}");
     let printed = printed(&output).replace("\n  ", " ");
@@ -145,13 +161,12 @@ fn an_allocator_that_did_not_take_is_disqualified(env: &TestEnv) -> Outcome {
     ];
     let (output, result) = compare(env, &args);
     expect_code(&output, 0);
-    let why = reason(&result, "malloc=glibc").to_owned();
+    let printed = printed(&output).replace("\n  ", " ");
     let links =
         "not in effect: malloc is served by libjemalloc.so.2, which linked_jemalloc links; ";
-    assert!(why.starts_with(links), "{why}");
-    assert_eq!(reason(&result, "malloc=mimalloc"), "");
+    let (_, advised) = printed.split_once(links).expect(&printed);
+    assert_eq!(disqualified(&result, "malloc=mimalloc"), &Value::Null);
     // What it advises helps.
-    let advised = why.trim_start_matches(links);
     let setting = advised.split(' ').next().expect("it names a setting");
     let (output, report) = env.refit_json(&["run", setting, "--", &linked, &file]);
     expect_code(&output, 0);
@@ -175,11 +190,11 @@ fn debians_redis_keeps_the_allocator_that_it_links(env: &TestEnv) -> Outcome {
     ];
     let (output, result) = compare(env, &args);
     expect_code(&output, 0);
-    let why = reason(&result, "malloc=glibc");
-    assert!(
-        why.contains("malloc is served by libjemalloc.so.2") && why.contains(libc),
-        "{why}"
-    );
+    let why = &disqualified(&result, "malloc=glibc")["not_in_effect"][0]["other_malloc"];
+    let object = why["object"].as_str().unwrap_or_default();
+    assert!(object.ends_with("/libjemalloc.so.2"), "{result:#}");
+    let wanted = why["libc"].as_str().map(|libc| format!("malloc={libc}"));
+    assert_eq!(wanted.as_deref(), Some(libc.as_str()), "{result:#}");
     let (_, advised) = variant(&result, libc);
     assert_eq!(advised["settings"][0]["in_effect"], "everywhere");
     Outcome::Pass
@@ -200,20 +215,17 @@ fn what_cannot_be_seen_disqualifies_nothing(env: &TestEnv) -> Outcome {
     let (output, result) = compare(env, &[&args[..], &[&*program, &*file]].concat());
     expect_code(&output, 0);
     let of = |name: &str| &variant(&result, name).1["settings"][0]["in_effect"];
-    assert_eq!(
-        (reason(&result, "env.A=1"), of("env.A=1")),
-        ("", &json!("unknown"))
-    );
+    assert_eq!(disqualified(&result, "env.A=1"), &Value::Null);
+    assert_eq!(of("env.A=1"), "unknown");
     // Where the kernel is asked, it has seen them.
     let witness = &variant(&result, "sync=off").1["witness"]["seen"];
     match witness["calls"].as_u64() {
         Some(1) => {
-            let why = "not in effect: 1 durable call that refit did not count reached ";
-            let reason = reason(&result, "sync=off");
-            assert!(reason.starts_with(why), "{reason}");
+            let why = &disqualified(&result, "sync=off")["not_in_effect"][0]["uncounted"];
+            assert_eq!(why["calls"], 1, "{result:#}");
         }
         _ => {
-            assert_eq!(reason(&result, "sync=off"), "");
+            assert_eq!(disqualified(&result, "sync=off"), &Value::Null);
             assert_eq!(of("sync=off"), "unknown");
         }
     }

@@ -19,7 +19,7 @@ pub const TESTS: &[Test] = &[
 /// Why a variant is out; empty for one that is not.
 fn reason(result: &Value, name: &str) -> String {
     let (_, variant) = variant(result, name);
-    variant["disqualified"]
+    variant["disqualified"]["failed"]
         .as_str()
         .unwrap_or_default()
         .to_owned()

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::compared::{compare, variant};
+use crate::compared::{compare, printed, variant};
 use crate::places;
 use crate::ran::{Ran, number};
 use crate::runner::{Outcome, Test};
@@ -215,9 +215,12 @@ fn a_comparison_says_what_reached_the_disk(env: &TestEnv) -> Outcome {
     expect_code(&output, 2);
     let (_, off) = variant(&result, "sync=off");
     seen(env, off);
-    let why = off["disqualified"].as_str().unwrap_or_default();
-    let start = "not in effect: 20 durable calls that refit did not count reached ";
-    assert!(why.starts_with(start), "{why}");
+    let uncounted = &off["disqualified"]["not_in_effect"][0]["uncounted"];
+    assert_eq!(uncounted["calls"], 20, "{off:#}");
+    let caller = &uncounted["callers"][0]["executable"];
+    assert_eq!(caller.as_str(), Some(&*program), "{off:#}");
+    let line = "not in effect: 20 durable calls that refit did not count reached ";
+    assert!(printed(&output).contains(line), "{}", printed(&output));
     Outcome::Pass
 }
 

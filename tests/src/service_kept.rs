@@ -135,7 +135,7 @@ fn a_run_that_fails_costs_the_start(env: &TestEnv) -> Outcome {
         .variants(&["conf.broken=yes", "conf.slow=yes"]);
     let (output, result) = folder.compare(&["--rounds", "14"]);
     expect_code(&output, 0);
-    let out = variant(&result, "conf.broken=yes").1["disqualified"].as_str();
+    let out = variant(&result, "conf.broken=yes").1["disqualified"]["failed"].as_str();
     let out = out.expect("it is out");
     assert!(
         out.contains("conf.broken=yes failed, exit status: 1: no such thing"),

@@ -1,6 +1,7 @@
 //! What was run: the variants, the plan, the machine, and every run. Nothing here
 //! is concluded from the runs; that is [`crate::Effects`] and what follows from them.
 
+mod disqualified;
 mod planned;
 mod samples;
 mod variant;
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 use refit_stats::Levels;
 use serde::{Deserialize, Serialize};
 
+pub use self::disqualified::Disqualified;
 pub use self::samples::{INCOMPLETE, LoadRecord, RunRecord, Samples};
 pub use self::variant::{FewerDurable, Role, SettingRecord, VariantRecord};
 pub use refit_knobs::{Class, Setting};

@@ -3,12 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use refit_run::{InEffect, Run, Testimony};
+use refit_run::{InEffect, Reasons, Run, Testimony, WhyNot};
 
-use crate::experiment::{Experiment, Role, RunRecord, SettingRecord, VariantRecord};
-
-/// What a variant's disqualification begins with.
-const NOT_IN_EFFECT: &str = "not in effect: ";
+use crate::experiment::{Disqualified, Experiment, Role, RunRecord, SettingRecord, VariantRecord};
 
 /// Sets what the runs so far show of each setting, and disqualifies the candidates that
 /// were nowhere in effect. `witnessed`: the runs that had the kernel as witness, by variant.
@@ -47,9 +44,8 @@ pub fn record_what_was_in_effect(experiment: &mut Experiment, witnessed: &BTreeM
         for record in &mut variant.settings {
             record.in_effect = of(index, record);
         }
-        let others = variant.disqualified.as_ref();
-        let has_another_reason = others.is_some_and(|why| !why.starts_with(NOT_IN_EFFECT));
-        if variant.role == Role::Candidate && !has_another_reason {
+        let has_failed = matches!(variant.disqualified, Some(Disqualified::Failed(_)));
+        if variant.role == Role::Candidate && !has_failed {
             let not = not_in_effect(&variant.settings);
             variant.disqualified = not.or(variant.disqualified.take());
         }
@@ -57,20 +53,25 @@ pub fn record_what_was_in_effect(experiment: &mut Experiment, witnessed: &BTreeM
 }
 
 /// Why none of these settings was in effect anywhere, if that is so.
-fn not_in_effect(settings: &[SettingRecord]) -> Option<String> {
-    let reason = |record: &SettingRecord| match &record.in_effect {
-        Some(InEffect::Nowhere(reason)) => Some(reason.clone()),
-        _ => None,
-    };
-    let mut reasons: Vec<String> = settings.iter().map(reason).collect::<Option<_>>()?;
-    reasons.dedup();
-    (!reasons.is_empty()).then(|| format!("{NOT_IN_EFFECT}{}", reasons.join("; ")))
+fn not_in_effect(settings: &[SettingRecord]) -> Option<Disqualified> {
+    let mut all: Vec<WhyNot> = Vec::new();
+    for record in settings {
+        let Some(InEffect::Nowhere(Reasons(reasons))) = &record.in_effect else {
+            return None;
+        };
+        let new: Vec<WhyNot> = (reasons.iter())
+            .filter(|reason| !all.contains(reason))
+            .cloned()
+            .collect();
+        all.extend(new);
+    }
+    (!all.is_empty()).then_some(Disqualified::NotInEffect(Reasons(all)))
 }
 
 /// Whether a candidate was disqualified as its settings were nowhere in effect, as far as refit saw.
 pub fn is_nowhere(variant: &VariantRecord) -> bool {
-    let why = variant.disqualified.as_ref();
-    variant.role == Role::Candidate && why.is_some_and(|why| why.starts_with(NOT_IN_EFFECT))
+    variant.role == Role::Candidate
+        && matches!(variant.disqualified, Some(Disqualified::NotInEffect(_)))
 }
 
 /// Whether the kernel saw no durable call of the baseline, and nothing else of it is hidden.

@@ -236,6 +236,8 @@ pub fn difference(effect: &EffectRecord, word: Verdict) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use refit_lab::experiment::Disqualified;
+
     use crate::sample;
 
     #[test]
@@ -317,7 +319,8 @@ mod tests {
     #[test]
     fn a_variant_that_is_out_has_no_numbers() {
         let mut comparison = sample::experiment();
-        comparison.experiment.variants[1].disqualified = Some("exit code 1".to_owned());
+        comparison.experiment.variants[1].disqualified =
+            Some(Disqualified::Failed("exit code 1".to_owned()));
         let row = &rows(&comparison)[1];
         assert_eq!(row.verdict, "disqualified");
         assert!(row.effect.is_none());

@@ -290,6 +290,7 @@ fn exact(experiment: &Experiment) -> String {
 mod tests {
     use super::*;
     use refit_lab::Verdict;
+    use refit_lab::experiment::Disqualified;
 
     use crate::sample;
 
@@ -373,7 +374,8 @@ mod tests {
     #[test]
     fn what_two_equal_variants_showed_too_is_no_gain_unless_it_was_measured_again() {
         let mut comparison = sample::experiment();
-        comparison.experiment.variants[3].disqualified = Some("exit code 1".to_owned());
+        comparison.experiment.variants[3].disqualified =
+            Some(Disqualified::Failed("exit code 1".to_owned()));
         sample::effect_mut(&mut comparison, 1, "wall").change = -0.006;
         let text = sentence(&comparison);
         let start = "No: no variant gains more than the noise; \
@@ -402,7 +404,8 @@ mod tests {
         let text = sentence(&comparison);
         let start = "Not yet: no gain is proven; `sync=off` is slower (wall +8.0 %); ";
         assert!(text.starts_with(start), "{text}");
-        comparison.experiment.variants[3].disqualified = Some("exit code 1".to_owned());
+        comparison.experiment.variants[3].disqualified =
+            Some(Disqualified::Failed("exit code 1".to_owned()));
         let text = sentence(&comparison);
         let start = "No: no variant gains more than the noise; `sync=off` is slower";
         assert!(text.starts_with(start), "{text}");

@@ -89,6 +89,8 @@ fn cell(comparison: &Comparison, variant: usize, metric: &Metric) -> Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use refit_lab::experiment::Disqualified;
+
     use crate::{markdown, sample, terminal};
 
     #[test]
@@ -130,7 +132,8 @@ mod tests {
         let folded = "how | long, pss: baseline 44 MiB · sync@exe:cleanup=off\n  44 MiB +0.4 %";
         assert!(text.contains(folded), "{text}");
 
-        comparison.experiment.variants[1].disqualified = Some("exit code 1".to_owned());
+        comparison.experiment.variants[1].disqualified =
+            Some(Disqualified::Failed("exit code 1".to_owned()));
         let left = super::tables(&comparison);
         assert_eq!(left[0].lines.len(), tables[0].lines.len() - 1);
     }

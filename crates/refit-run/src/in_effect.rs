@@ -5,13 +5,14 @@ use std::path::Path;
 
 use refit_knobs::{Allocator, Disk, Launch, Setting, Settings};
 use refit_meter::{ElfFacts, Testimony};
-use refit_session::{Calls, ExecutableReport, OPENING, grouped, sum};
+use refit_session::{Calls, ExecutableReport, OPENING, sum};
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::{Coverage, FilterReport};
 use crate::escape::escaped;
 use crate::run::Run;
 use crate::serves_malloc::{is_allocator, served_by};
+use crate::why_not::{Reasons, UncountedCaller, WhyNot};
 
 /// In which processes of a program a setting was in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,9 +22,9 @@ pub enum InEffect {
     /// In all that refit knows of.
     Everywhere,
     /// In some; in which it was not.
-    Partly(String),
+    Partly(Reasons),
     /// In none; why, and what would help.
-    Nowhere(String),
+    Nowhere(Reasons),
     /// That cannot be observed.
     Unknown,
 }
@@ -32,9 +33,6 @@ pub enum InEffect {
 const DIRECT: [&str; 2] = ["open(O_DIRECT)", "fcntl(O_DIRECT)"];
 /// An open for synchronous writes asks for syncs.
 pub const OPEN_SYNC: &str = "open(O_SYNC)";
-const NO_SYNC_CALL: &str = "no sync call was seen";
-/// At most this many programs are named.
-const MOST: usize = 3;
 
 impl InEffect {
     /// Of a setting in a run that has ended.
@@ -43,7 +41,7 @@ impl InEffect {
         if let Some(scope) = setting.scoped_knob()
             && run.coverage.unmatched_scopes.contains(&scope)
         {
-            return unless_hidden(run, format!("nothing matched {scope}"));
+            return unless_hidden(run, WhyNot::NothingMatched(scope));
         }
         let settings = Settings(vec![setting.clone()]);
         match settings.launch() {
@@ -76,7 +74,7 @@ impl InEffect {
     /// Where it is known that the program makes no sync, a setting of syncs is in effect nowhere.
     #[must_use]
     pub fn no_sync_call() -> InEffect {
-        InEffect::Nowhere(NO_SYNC_CALL.to_owned())
+        InEffect::Nowhere(WhyNot::NoSyncCall.into())
     }
 
     /// Of several runs, of which the first that had it in effect counts.
@@ -101,43 +99,33 @@ fn total(run: &Run, is_it: impl Fn(&str) -> bool, field: fn(&Calls) -> u64) -> u
     sum(calls.map(|(_, calls)| field(calls)))
 }
 
-/// `100 durable calls that refit did not see reached ext4 (raw)`: where the kernel was asked, and saw such calls.
-fn reached_the_disk(run: &Run) -> Option<String> {
+/// Durable calls that reached a disk uncounted, where the kernel was asked, and saw such calls.
+fn reached_the_disk(run: &Run) -> Option<WhyNot> {
     let Some(Testimony::Seen(seen)) = &run.witness else {
         return None;
     };
     let escaped = escaped(run, seen);
     let calls = sum(escaped.iter().map(|one| one.calls));
-    let names = escaped.iter().take(MOST).map(|one| {
-        let name = one.executable.as_deref().map_or("?", file_name);
-        let worker = if one.io_uring_worker {
-            ", io_uring worker"
-        } else {
-            ""
-        };
-        format!("{name}{worker}")
+    let callers = escaped.into_iter().map(|one| UncountedCaller {
+        executable: one.executable,
+        io_uring_worker: one.io_uring_worker,
     });
-    let names: Vec<String> = names.collect();
-    (calls > 0).then(|| {
-        format!(
-            "{} durable call{} that refit did not count reached {} ({})",
-            grouped(calls),
-            if calls == 1 { "" } else { "s" },
-            seen.filesystems.join(", "),
-            names.join(", ")
-        )
+    (calls > 0).then(|| WhyNot::Uncounted {
+        calls,
+        filesystems: seen.filesystems.clone(),
+        callers: callers.collect(),
     })
 }
 
 /// `escaped`: durable calls that reached the disk although the setting has no scope that spares them.
-fn of_sync(run: &Run, escaped: Option<String>) -> InEffect {
+fn of_sync(run: &Run, escaped: Option<WhyNot>) -> InEffect {
     let is_suppressed = total(run, is_sync, |calls| calls.suppressed) > 0;
     if let Some(escaped) = escaped {
         let elsewhere = answers_uncounted(&run.coverage) || !run.survivors.is_empty();
-        let reasons: Vec<String> = unreached(run).into_iter().chain([escaped]).collect();
+        let reasons = Reasons(unreached(run).into_iter().chain([escaped]).collect());
         return match is_suppressed || elsewhere {
-            true => InEffect::Partly(reasons.join("; ")),
-            false => InEffect::Nowhere(reasons.join("; ")),
+            true => InEffect::Partly(reasons),
+            false => InEffect::Nowhere(reasons),
         };
     }
     if is_suppressed {
@@ -147,8 +135,8 @@ fn of_sync(run: &Run, escaped: Option<String>) -> InEffect {
     unless_hidden(
         run,
         match seen {
-            0 => NO_SYNC_CALL.to_owned(),
-            _ => "none of the program's sync calls could be suppressed".to_owned(),
+            0 => WhyNot::NoSyncCall,
+            _ => WhyNot::NoneSuppressed,
         },
     )
 }
@@ -159,10 +147,10 @@ fn of_odirect(run: &Run) -> InEffect {
         return unless_unreached(run);
     }
     let reason = match of(|calls| calls.seen) {
-        0 => "nothing was opened with O_DIRECT",
-        _ => "O_DIRECT could be removed from none of the open files",
+        0 => WhyNot::NoDirectOpen,
+        _ => WhyNot::DirectNotRemoved,
     };
-    unless_hidden(run, reason.to_owned())
+    unless_hidden(run, reason)
 }
 
 fn of_disk(disk: &Disk, run: &Run) -> InEffect {
@@ -173,7 +161,7 @@ fn of_disk(disk: &Disk, run: &Run) -> InEffect {
         // Whether the next one had failed, nobody knows.
         Disk::Fail { .. } if real > 0 => InEffect::Unknown,
         Disk::Latency(_) | Disk::Profile(_) if real > 0 => unless_unreached(run),
-        _ => unless_hidden(run, NO_SYNC_CALL.to_owned()),
+        _ => unless_hidden(run, WhyNot::NoSyncCall),
     }
 }
 
@@ -187,20 +175,22 @@ fn of_malloc(malloc: &Allocator, run: &Run) -> InEffect {
                 served = served.saturating_add(executable.processes);
             }
             Some(object) if is_address_only(executable, object) => hidden = true,
-            Some(object) => others.push(served_by(&executable.executable, object, &malloc.kind)),
+            Some(object) => {
+                let server = served_by(&executable.executable, object, &malloc.kind);
+                others.push(WhyNot::OtherMalloc(server));
+            }
             // Only the filter reached it, or it could not tell.
             None => {}
         }
     }
     // What was not reached has no library preloaded.
-    let reasons = others.into_iter().take(MOST).chain(unreached(run));
-    let reason = reasons.collect::<Vec<_>>().join("; ");
-    match (served, reason.is_empty()) {
+    let reasons = Reasons(others.into_iter().chain(unreached(run)).collect());
+    match (served, reasons.0.is_empty()) {
         (0, true) => InEffect::Unknown,
         (_, true) => InEffect::Everywhere,
-        (0, false) if !hidden && !hides_something(&run.coverage) => InEffect::Nowhere(reason),
+        (0, false) if !hidden && !hides_something(&run.coverage) => InEffect::Nowhere(reasons),
         (0, false) => InEffect::Unknown,
-        (_, false) => InEffect::Partly(reason),
+        (_, false) => InEffect::Partly(reasons),
     }
 }
 
@@ -213,37 +203,32 @@ fn is_address_only(executable: &ExecutableReport, object: &str) -> bool {
         && ElfFacts::of(Path::new(object)).is_ok_and(|facts| !facts.exports_malloc)
 }
 
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
 /// It was in effect; in all processes that were reached.
 fn unless_unreached(run: &Run) -> InEffect {
     match unreached(run) {
         None => InEffect::Everywhere,
-        Some(unreached) => InEffect::Partly(unreached),
+        Some(unreached) => InEffect::Partly(unreached.into()),
     }
 }
 
 /// It was not in effect in what refit saw, for this reason; where some of that is hidden,
 /// nobody knows.
-fn unless_hidden(run: &Run, reason: String) -> InEffect {
+fn unless_hidden(run: &Run, reason: WhyNot) -> InEffect {
     if hides_something(&run.coverage) || !run.survivors.is_empty() {
         return InEffect::Unknown;
     }
-    InEffect::Nowhere(match (run.coverage.processes_reached, unreached(run)) {
-        (_, None) => reason,
-        (0, Some(unreached)) => unreached,
-        (_, Some(unreached)) => format!("{unreached}; elsewhere {reason}"),
-    })
+    let reasons = match unreached(run) {
+        Some(unreached) if run.coverage.processes_reached == 0 => vec![unreached],
+        Some(unreached) => vec![unreached, reason],
+        None => vec![reason],
+    };
+    InEffect::Nowhere(Reasons(reasons))
 }
 
-/// `not reached: ldconfig (static)`.
-fn unreached(run: &Run) -> Option<String> {
-    let programs = run.coverage.unreached.iter().take(MOST);
-    let named = programs.map(|one| format!("{} ({})", file_name(&one.name), one.reason));
-    let named: Vec<String> = named.collect();
-    (!named.is_empty()).then(|| format!("not reached: {}", named.join(", ")))
+/// Programs that were not reached, if there are any.
+fn unreached(run: &Run) -> Option<WhyNot> {
+    let programs = &run.coverage.unreached;
+    (!programs.is_empty()).then(|| WhyNot::NotReached(programs.clone()))
 }
 
 fn hides_something(coverage: &Coverage) -> bool {
@@ -261,6 +246,7 @@ fn answers_uncounted(coverage: &Coverage) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
+    use refit_knobs::AllocatorKind;
     use refit_meter::{Caller, Witnessed};
     use refit_session::UnreachedProgram;
 
@@ -303,17 +289,17 @@ mod tests {
         InEffect::of(&setting.parse().expect("a setting"), run)
     }
 
-    fn nowhere(reason: &str) -> InEffect {
-        InEffect::Nowhere(reason.to_owned())
+    fn nowhere(reason: WhyNot) -> InEffect {
+        InEffect::Nowhere(reason.into())
     }
 
     #[test]
     fn what_nothing_asked_for_is_nowhere() {
         let idle = run(&[]);
         for (setting, reason) in [
-            ("sync=off", "no sync call was seen"),
-            ("disk=8ms", "no sync call was seen"),
-            ("odirect=off", "nothing was opened with O_DIRECT"),
+            ("sync=off", WhyNot::NoSyncCall),
+            ("disk=8ms", WhyNot::NoSyncCall),
+            ("odirect=off", WhyNot::NoDirectOpen),
         ] {
             assert_eq!(of(setting, &idle), nowhere(reason));
         }
@@ -336,11 +322,11 @@ mod tests {
         run.coverage.unmatched_scopes = vec!["sync@exe:b".to_owned(), "disk@/x/".to_owned()];
         assert_eq!(
             of("sync@exe:b=off", &run),
-            nowhere("nothing matched sync@exe:b")
+            nowhere(WhyNot::NothingMatched("sync@exe:b".to_owned()))
         );
         assert_eq!(
             of("disk@/x/=8ms", &run),
-            nowhere("nothing matched disk@/x/")
+            nowhere(WhyNot::NothingMatched("disk@/x/".to_owned()))
         );
         assert_eq!(of("disk=8ms", &run), InEffect::Everywhere);
     }
@@ -381,7 +367,14 @@ mod tests {
 
     #[test]
     fn what_the_kernel_saw_was_not_suppressed() {
-        let escaped = "100 durable calls that refit did not count reached ext4 (a)";
+        let escaped = WhyNot::Uncounted {
+            calls: 100,
+            filesystems: vec!["ext4".to_owned()],
+            callers: vec![UncountedCaller {
+                executable: Some("/bin/a".to_owned()),
+                io_uring_worker: false,
+            }],
+        };
         let mut run = run(&[]);
         run.witness = witness(100);
         run.coverage.unknown.push(Unknown {
@@ -389,10 +382,10 @@ mod tests {
             executable: Some("/bin/a".to_owned()),
             count: 1,
         });
-        assert_eq!(of("sync=off", &run), nowhere(escaped));
+        assert_eq!(of("sync=off", &run), nowhere(escaped.clone()));
         // What a scope is not about may reach the disk.
         assert_eq!(of("sync@/x/=off", &run), InEffect::Unknown);
-        let partly = InEffect::Partly(escaped.to_owned());
+        let partly = InEffect::Partly(escaped.into());
         let mut some = run.clone();
         some.totals.insert("fsync".to_owned(), seen(50, 50));
         assert_eq!(of("sync=off", &some), partly);
@@ -410,41 +403,54 @@ mod tests {
         assert_eq!(of("malloc=glibc", &run), InEffect::Everywhere);
         run.executables
             .push(executable("/bin/redis", "/lib/libjemalloc.so.2"));
-        let partly = of("malloc=glibc", &run);
-        let InEffect::Partly(reason) = partly else {
-            panic!("{partly:?}");
+        let server = |executable: &str, object: &str, wanted: &AllocatorKind| {
+            WhyNot::OtherMalloc(served_by(executable, object, wanted))
         };
-        assert!(
-            reason.starts_with("malloc is served by libjemalloc.so.2, which redis links"),
-            "{reason}"
+        let wanted = |setting: &str| {
+            let setting: Setting = setting.parse().expect("a setting");
+            let malloc = Settings(vec![setting]).launch().malloc;
+            malloc.expect("an allocator").kind
+        };
+        let jemalloc = server(
+            "/bin/redis",
+            "/lib/libjemalloc.so.2",
+            &wanted("malloc=glibc"),
         );
-        let partly = "malloc is served by libc.so.6 in a";
-        assert_eq!(
-            of("malloc=jemalloc", &run),
-            InEffect::Partly(partly.to_owned())
-        );
-        run.executables = vec![executable("/bin/small", "/lib/ld-musl-x86_64.so.1")];
-        let musl = "malloc is served by musl in small";
-        assert_eq!(of("malloc=glibc", &run), nowhere(musl));
-        run.executables = vec![executable("/bin/small", "/usr/lib/musl/lib/libc.so")];
-        assert_eq!(of("malloc=glibc", &run), nowhere(musl));
-        run.executables = vec![executable("/bin/own", "/bin/own")];
-        let own = "own has a malloc of its own, which no library can replace";
-        assert_eq!(of("malloc=/lib/x.so", &run), nowhere(own));
+        assert_eq!(of("malloc=glibc", &run), InEffect::Partly(jemalloc.into()));
+        let libc = server("/bin/a", "/lib/libc.so.6", &wanted("malloc=jemalloc"));
+        assert_eq!(of("malloc=jemalloc", &run), InEffect::Partly(libc.into()));
+        for (setting, executable, object) in [
+            ("malloc=glibc", "/bin/small", "/lib/ld-musl-x86_64.so.1"),
+            ("malloc=glibc", "/bin/small", "/usr/lib/musl/lib/libc.so"),
+            ("malloc=/lib/x.so", "/bin/own", "/bin/own"),
+        ] {
+            run.executables = vec![self::executable(executable, object)];
+            let other = server(executable, object, &wanted(setting));
+            assert_eq!(of(setting, &run), nowhere(other), "{object}");
+        }
         run.executables.clear();
         assert_eq!(of("malloc=glibc", &run), InEffect::Unknown);
-        run.coverage.unreached.push(UnreachedProgram {
+        let ldconfig = UnreachedProgram {
             name: "/sbin/ldconfig".to_owned(),
             reason: "static".to_owned(),
             count: 1,
-        });
-        let cannot = nowhere("not reached: ldconfig (static)");
+        };
+        run.coverage.unreached.push(ldconfig.clone());
+        let cannot = nowhere(WhyNot::NotReached(vec![ldconfig]));
         assert_eq!(of("malloc=jemalloc", &run), cannot);
+        // What was reached made no sync call; what was not may have.
+        let of_both = |run: &Run| match of("sync=off", run) {
+            InEffect::Nowhere(reasons) => reasons.0.len(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(of_both(&run), 2);
+        run.coverage.processes_reached = 0;
+        assert_eq!(of_both(&run), 1);
     }
 
     #[test]
     fn of_several_runs_one_in_effect_is_enough() {
-        let none = || nowhere("no sync call was seen");
+        let none = || nowhere(WhyNot::NoSyncCall);
         let of = |runs: Vec<InEffect>| InEffect::of_runs(runs.into_iter());
         assert_eq!(of(vec![none(), none()]), none());
         assert_eq!(of(vec![none(), InEffect::Unknown]), InEffect::Unknown);

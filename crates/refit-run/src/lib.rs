@@ -34,6 +34,7 @@ mod trace_file;
 pub mod tree;
 mod tree_parts;
 mod watch;
+mod why_not;
 
 pub use advice::{Advice, Proposal, Reason, advice};
 pub use coverage::{Coverage, FilterReport, OtherDefinitions, Reached, Unknown};
@@ -54,6 +55,7 @@ pub use trace_file::TraceFile;
 pub use tree::Tree;
 pub use tree_parts::TreeParts;
 pub use watch::Watch;
+pub use why_not::{MallocServer, Reasons, UncountedCaller, WhyNot};
 
 pub use refit_knobs::{AllocatorKind, Explanation};
 // Whoever makes runs gets all that they are made of from here: how a program is

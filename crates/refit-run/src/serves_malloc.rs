@@ -8,6 +8,8 @@ use refit_knobs::{AllocatorKind, NamedAllocator};
 use refit_launch::allocator::{find, here};
 use refit_meter::{Bound, LoadedObject, NotLoaded, loaded_objects};
 
+use crate::why_not::MallocServer;
+
 /// Objects whose malloc one library serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Serving {
@@ -86,27 +88,19 @@ pub fn server_of(pid: u32) -> Result<PathBuf, &'static str> {
     Ok(objects[first].path.clone())
 }
 
-/// Who serves malloc in a program instead of the allocator that was meant, and what would help.
-pub(crate) fn served_by(program: &str, object: &str, wanted: &AllocatorKind) -> String {
-    let name = file_name(program);
-    if object == program {
-        return format!("{name} has a malloc of its own, which no library can replace");
-    }
-    let object = file_name(object);
-    // musl's INSTALL.
-    if object == "libc.so" || object.starts_with("ld-musl-") {
-        return format!("malloc is served by musl in {name}");
-    }
-    match wanted {
-        AllocatorKind::Named(named) if named.is_c_librarys() => {
-            let libc = find(named, None, here);
-            let remedy = libc.map_or_else(
-                |_| String::new(),
-                |path| format!("; malloc={} puts the C library before it", path.display()),
-            );
-            format!("malloc is served by {object}, which {name} links{remedy}")
-        }
-        _ => format!("malloc is served by {object} in {name}"),
+/// What is told where `object` serves malloc in a program in place of the wanted allocator.
+pub(crate) fn served_by(program: &str, object: &str, wanted: &AllocatorKind) -> MallocServer {
+    let libc = match wanted {
+        AllocatorKind::Named(named) if named.is_c_librarys() => Some(find(named, None, here)),
+        _ => None,
+    };
+    MallocServer {
+        executable: program.to_owned(),
+        object: object.to_owned(),
+        libc_wanted: libc.is_some(),
+        libc: libc
+            .and_then(Result::ok)
+            .map(|path| path.display().to_string()),
     }
 }
 

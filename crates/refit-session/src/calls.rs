@@ -84,7 +84,7 @@ pub struct DirectoryReport {
 }
 
 /// A program that was started and not reached.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnreachedProgram {
     /// The (end of the) path of its executable.

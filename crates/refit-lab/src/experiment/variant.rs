@@ -5,6 +5,7 @@ use refit_recipe::AnswerRecord;
 use refit_run::{InEffect, Testimony};
 use serde::{Deserialize, Serialize};
 
+use super::disqualified::Disqualified;
 use crate::memory_reason::MemoryAnswer;
 use crate::tune::Risk;
 
@@ -77,7 +78,7 @@ pub struct VariantRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fewer_durable: Option<FewerDurable>,
     /// Why it is not run any more, and gets no verdict.
-    pub disqualified: Option<String>,
+    pub disqualified: Option<Disqualified>,
     /// What each of its runs answered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<AnswerRecord>,

@@ -7,7 +7,7 @@ use refit_run::interruptions;
 use super::{Progress, Rounds};
 use crate::comparison::runner::Made;
 use crate::error::LabError;
-use crate::experiment::{INCOMPLETE, Role, RunRecord};
+use crate::experiment::{Disqualified, INCOMPLETE, Role, RunRecord};
 
 /// A variant that failed this often is disqualified.
 const MOST_FAILURES: usize = 3;
@@ -141,7 +141,8 @@ impl Rounds<'_> {
             return Err(LabError::baseline(reason, self.request));
         }
         if is_last {
-            self.experiment.variants[variant].disqualified = Some(reason.to_owned());
+            self.experiment.variants[variant].disqualified =
+                Some(Disqualified::Failed(reason.to_owned()));
         }
         Ok(())
     }

@@ -235,6 +235,8 @@ fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use refit_lab::experiment::Disqualified;
+
     use crate::sample;
     use serde_json::Value;
 
@@ -266,7 +268,8 @@ mod tests {
         assert!(near(&ratio["upper_value"], 0.428), "{ratio}");
         comparison.gates = sample::gates();
         comparison.gates[0].gate = "max-rss<+5%".parse().unwrap();
-        comparison.experiment.variants[3].disqualified = Some("exit code 1".to_owned());
+        comparison.experiment.variants[3].disqualified =
+            Some(Disqualified::Failed("exit code 1".to_owned()));
         let all = parsed(&bencher(&comparison));
         assert_eq!(
             keys(&all[benchmark]),

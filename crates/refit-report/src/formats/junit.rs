@@ -272,6 +272,8 @@ fn seconds(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use refit_lab::experiment::Disqualified;
+
     use crate::sample;
 
     fn compared(comparison: Comparison) -> Compared {
@@ -301,7 +303,8 @@ mod tests {
         comparison.gates = sample::gates();
         comparison.gates[1].answer = GateAnswer::Failed;
         sample::golden("junit.xml", &junit(&compared(comparison.clone())));
-        comparison.experiment.variants[1].disqualified = Some("exit code 1".to_owned());
+        comparison.experiment.variants[1].disqualified =
+            Some(Disqualified::Failed("exit code 1".to_owned()));
         assert_eq!(
             answers(&compared(comparison)),
             [

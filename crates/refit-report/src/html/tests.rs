@@ -1,6 +1,6 @@
 use super::*;
 use crate::sample;
-use refit_lab::experiment::Class;
+use refit_lab::experiment::{Class, Disqualified};
 use roxmltree::{Document, Node};
 
 /// What a browser reads, which for our pages is XML as well.
@@ -112,7 +112,7 @@ fn hostile(text: &str) -> refit_lab::Comparison {
     for variant in &mut comparison.experiment.variants[1..] {
         variant.name = own();
     }
-    comparison.experiment.variants[3].disqualified = Some(own());
+    comparison.experiment.variants[3].disqualified = Some(Disqualified::Failed(own()));
     comparison.experiment.unavailable[0].settings = own();
     comparison.experiment.unavailable[0].reason = own();
     comparison.experiment.with = vec![sample::setting(

@@ -86,7 +86,7 @@ pub fn unavailable(experiment: &Experiment) -> impl Iterator<Item = Note> {
 
 /// Why a variant was disqualified.
 pub fn disqualified(row: &Row) -> Option<Note> {
-    let reason = row.variant.disqualified.as_deref()?;
+    let reason = row.variant.disqualified.as_ref()?;
     Some(note(
         "disqualified:",
         Tone::Bad,
@@ -102,9 +102,9 @@ pub fn in_part(row: &Row) -> Option<Note> {
     let settings = row.variant.settings.iter();
     let reasons: Vec<String> = settings
         .filter_map(|record| match &record.in_effect {
-            Some(InEffect::Partly(reason)) => Some(reason.clone()),
-            Some(InEffect::Nowhere(reason)) => {
-                Some(format!("{} is not in effect: {reason}", record.setting))
+            Some(InEffect::Partly(reasons)) => Some(reasons.to_string()),
+            Some(InEffect::Nowhere(reasons)) => {
+                Some(format!("{} is not in effect: {reasons}", record.setting))
             }
             _ => None,
         })
@@ -300,6 +300,7 @@ pub fn confirmed(again: &Comparison) -> Vec<Note> {
 #[cfg(test)]
 mod tests {
     use refit_lab::Verdict;
+    use refit_lab::experiment::Disqualified;
 
     use crate::notes::tests::{has, texts};
     use crate::sample;
@@ -390,7 +391,7 @@ mod tests {
     fn a_variant_that_is_out_is_named_with_its_reason_only() {
         let mut comparison = sample::experiment();
         comparison.experiment.variants[1].disqualified =
-            Some("exit code 1 (disk\nfull)".to_owned());
+            Some(Disqualified::Failed("exit code 1 (disk\nfull)".to_owned()));
         has(
             &comparison,
             "disqualified: sync=off: exit code 1 (disk\\nfull)",
