@@ -19,6 +19,8 @@ use crate::sys;
 /// A static Go program, and its name where it is built as a dynamic one.
 const STATIC_GO: &str = "static_go";
 const DYNAMIC_GO: &str = "dynamic_go";
+/// The Go program with C in it.
+const CGO: &str = "cgo_fsync";
 
 /// Why there is no such program.
 pub enum Missing {
@@ -169,7 +171,7 @@ fn fixtures_dir() -> PathBuf {
 const C_FLAGS: &[&str] = &["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"];
 
 impl Build {
-    /// A Go program: static, but for [`DYNAMIC_GO`].
+    /// A Go program: static, but for [`DYNAMIC_GO`] and [`CGO`].
     pub fn of_go(name: &str, source: PathBuf) -> Self {
         Self {
             name: name.to_owned(),
@@ -206,7 +208,7 @@ impl Build {
         if self.compiler == "go" {
             command.args(["build", "-o"]).arg(executable);
             command
-                .env("CGO_ENABLED", "0")
+                .env("CGO_ENABLED", if self.name == CGO { "1" } else { "0" })
                 .env("GOTOOLCHAIN", "local")
                 .env("GO111MODULE", "off");
             if std::env::var_os("HOME").is_none_or(|home| !Path::new(&home).is_dir()) {

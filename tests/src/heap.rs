@@ -33,9 +33,9 @@ pub const TESTS: &[Test] = &[
 const ALLOCATORS: [&str; 4] = ["glibc", "jemalloc", "mimalloc", "tcmalloc"];
 
 /// Allocations, frees, bytes ever requested, and what is live: bytes requested, bytes usable, blocks.
-type Counts = [u64; 6];
+pub type Counts = [u64; 6];
 
-fn printed(output: &Output) -> Vec<Counts> {
+pub fn printed(output: &Output) -> Vec<Counts> {
     let text = String::from_utf8_lossy(&output.stdout);
     let lines = text.lines().map(|line| {
         let numbers = line
@@ -54,7 +54,7 @@ fn executable<'a>(report: &'a Value, name: &str) -> &'a Value {
 }
 
 /// What refit counted: sums over all processes of the program, and what was live at the end of the largest.
-fn counted(report: &Value, name: &str) -> Counts {
+pub fn counted(report: &Value, name: &str) -> Counts {
     let entry = executable(report, name);
     let sums = ["allocations", "frees", "allocated_bytes"].map(|field| number(&entry[field]));
     let end = &entry["largest"]["end"];

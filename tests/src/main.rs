@@ -447,6 +447,9 @@ const TABLE: &[&[Test]] = &[
     witness::TESTS,
     witness_remains::TESTS,
     worlds::TESTS,
+    worlds::compare::TESTS,
+    worlds::crash::TESTS,
+    worlds::heap::TESTS,
 ];
 
 const HELP: &str = "\

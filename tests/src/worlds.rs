@@ -1,15 +1,26 @@
 //! refit seen from outside: programs of every kind, alone and beneath what else may stand between a program and the
 //! kernel. What the report says of syncs is what ext4's tracepoints say, or the report names what it does not know.
 
+pub mod compare;
+pub mod crash;
+pub mod heap;
+
+use std::process::Output;
+
 use serde_json::Value;
 
+use crate::containers::{container, require_containers, static_root};
 use crate::ran::number;
+use crate::random::Random;
 use crate::runner::{Outcome, Test};
 use crate::test;
-use crate::test_env::{TestEnv, finish, refit_path};
+use crate::test_env::{TestEnv, described, finish, refit_path};
 use crate::witness::seen;
 
-pub const TESTS: &[Test] = &[test!(what_is_said_is_what_the_kernel_saw).limit_seconds(600)];
+pub const TESTS: &[Test] = &[
+    test!(what_is_said_is_what_the_kernel_saw).limit_seconds(600),
+    test!(a_container_s_syncs_are_those_that_the_kernel_saw).limit_seconds(120),
+];
 
 /// `F` is a file, `@name` another program.
 const PROGRAMS: &[&[&str]] = &[
@@ -19,7 +30,10 @@ const PROGRAMS: &[&[&str]] = &[
     &["i386_fsync", "F"],
     &["musl_fsync", "F"],
     &["static_go", "F"],
+    &["dynamic_go", "F"],
+    &["cgo_fsync", "F"],
     &["static_rust", "F"],
+    &["rust_syscalls", "F"],
     &["inline_asm_fsync", "F"],
     &["own_syscalls", "F", "8", "half"],
     &["hidden_syscalls", "F", "8"],
@@ -41,22 +55,38 @@ const PROGRAMS: &[&[&str]] = &[
     &["aio_dropped", "F"],
 ];
 
-/// A name, and what stands before refit and before the program.
-const WORLDS: [(&str, &[&str], &[&str]); 6] = [
-    ("alone", &[], &[]),
-    (
-        "beneath a bent clock",
-        &["env", "LD_PRELOAD=@bent_clock"],
-        &[],
-    ),
-    (
-        "beneath a library's own fsync",
-        &["env", "LD_PRELOAD=@hook"],
-        &[],
-    ),
-    (
-        "with odd signals and limits",
-        &[
+/// What else stands between refit, its program and the kernel.
+#[derive(Clone, Copy, Debug)]
+struct World {
+    name: &'static str,
+    /// What runs refit.
+    outer: &'static [&'static str],
+    /// What refit runs, which runs the program.
+    inner: &'static [&'static str],
+}
+
+/// In it every fsync fails, so that programs that look at what it returns fail too.
+const FAILING: &str = "beneath a library's own fsync";
+
+const WORLDS: [World; 6] = [
+    World {
+        name: "alone",
+        outer: &[],
+        inner: &[],
+    },
+    World {
+        name: "beneath a bent clock",
+        outer: &["env", "LD_PRELOAD=@bent_clock"],
+        inner: &[],
+    },
+    World {
+        name: FAILING,
+        outer: &["env", "LD_PRELOAD=@hook"],
+        inner: &[],
+    },
+    World {
+        name: "with odd signals and limits",
+        outer: &[
             "env",
             "--ignore-signal=CHLD",
             "--block-signal=USR1",
@@ -66,23 +96,29 @@ const WORLDS: [(&str, &[&str], &[&str]); 6] = [
             "-n",
             "5",
         ],
-        &[],
-    ),
-    (
-        "as another user",
-        &[],
-        &[
+        inner: &[],
+    },
+    World {
+        name: "as another user",
+        outer: &[],
+        inner: &[
             "setpriv",
             "--reuid=65534",
             "--regid=65534",
             "--clear-groups",
         ],
-    ),
-    ("without an environment", &[], &["env", "-i"]),
+    },
+    World {
+        name: "without an environment",
+        outer: &[],
+        inner: &["env", "-i"],
+    },
 ];
 
 /// Words by which a report says that it does not know all.
-const GAPS: [&str; 6] = [
+const GAPS: [&str; 8] = [
+    "more were counted than it saw",
+    "not in effect",
     "did not count",
     "unknown:",
     "not reached",
@@ -102,83 +138,164 @@ const OPENING: [&str; 4] = [
 /// Syncs of whole file systems, or without a commit: the kernel need not make anything durable for one.
 const WIDE: [&str; 3] = ["sync", "syncfs", "sync_file_range"];
 
+/// Each program in two of the worlds, which a seed draws.
+fn drawn() -> Vec<(&'static [&'static str], World)> {
+    let mut random = Random::of_now();
+    let two = |program: &&'static [&'static str]| {
+        let first = random.below(WORLDS.len() as u64) as usize;
+        let second = first + 1 + random.below(WORLDS.len() as u64 - 1) as usize;
+        [first, second].map(|at| (*program, WORLDS[at % WORLDS.len()]))
+    };
+    PROGRAMS.iter().flat_map(two).collect()
+}
+
+/// Real calls of a run: those that make the kernel write one file, and those of whole file systems or without a commit,
+/// each of which may or may not be seen.
+fn real_calls(run: &Value) -> [u64; 2] {
+    let totals = run["totals"].as_object().expect("a table");
+    [false, true].map(|is_wide| {
+        let calls = totals.iter().filter(|(name, _)| {
+            let name = name.as_str();
+            !OPENING.contains(&name) && WIDE.contains(&name) == is_wide
+        });
+        calls.map(|(_, calls)| number(&calls["real"])).sum()
+    })
+}
+
+/// How many worlds agreed with the kernel, and how many named what they do not know.
+#[derive(Default)]
+struct Judged {
+    worlds: usize,
+    agree: usize,
+    named: usize,
+    faults: Vec<String>,
+}
+
+impl Judged {
+    /// `counted` and perhaps `wide` calls more are said to be real, and `reached` of them reached the disk.
+    fn judge(&mut self, [counted, wide]: [u64; 2], reached: u64, said: &str, what: &str) {
+        self.worlds += 1;
+        let is_same = (counted..=counted + wide).contains(&reached);
+        let is_named = GAPS.iter().any(|gap| said.contains(gap));
+        self.agree += usize::from(is_same && reached > 0);
+        self.named += usize::from(!is_same && is_named);
+        if !is_same && !is_named {
+            self.faults.push(format!(
+                "{what}: {counted} real, {reached} reached the disk\n{said}"
+            ));
+        }
+    }
+
+    /// Fails where a world was wrong, or where one of the two ways of being right was hardly there.
+    fn expect(&self, [agree, named]: [usize; 2]) {
+        println!(
+            "counted: {} worlds: {} with calls that are those of the kernel, {} with a gap that is named",
+            self.worlds, self.agree, self.named
+        );
+        assert!(
+            self.faults.is_empty(),
+            "{} of {}:\n{}",
+            self.faults.len(),
+            self.worlds,
+            self.faults.join("\n")
+        );
+        assert!(
+            self.agree >= agree && self.named >= named,
+            "{} {}",
+            self.agree,
+            self.named
+        );
+    }
+}
+
 fn what_is_said_is_what_the_kernel_saw(env: &TestEnv) -> Outcome {
     env.require_root();
-    // Where uid 65534 may write.
-    std::os::unix::fs::chown(env.dir(), Some(65534), None).expect("root may give files away");
-    let mut faults = Vec::new();
-    let [mut worlds, mut agree, mut named] = [0; 3];
-    for (world, outer, inner) in WORLDS {
+    let mut judged = Judged::default();
+    for world in WORLDS {
         for program in PROGRAMS {
             for settings in [&[][..], &["sync=off"]] {
-                worlds += 1;
-                let (said, report) = run(env, outer, settings, &[inner, *program]);
+                let (output, report) =
+                    in_world(env, world, &[&["run"], settings].concat(), program);
+                let said = String::from_utf8_lossy(&output.stderr).into_owned();
                 let reached = number(&seen(env, &report)["calls"]);
-                let totals = report["totals"].as_object().expect("a table");
-                let real = |is_wide: bool| -> u64 {
-                    let calls = totals.iter().filter(|(name, _)| {
-                        let name = name.as_str();
-                        !OPENING.contains(&name) && WIDE.contains(&name) == is_wide
-                    });
-                    calls.map(|(_, calls)| number(&calls["real"])).sum()
-                };
-                let (real, wide) = (real(false), real(true));
-                let is_same = (real..=real + wide).contains(&reached);
-                let is_named = GAPS.iter().any(|gap| said.contains(gap));
-                agree += u32::from(is_same && reached > 0);
-                named += u32::from(!is_same && is_named);
-                if !is_same && !is_named {
-                    faults.push(format!(
-                        "{program:?} {world} {settings:?}: {real} real, {reached} reached the disk\n{said}"
-                    ));
-                }
+                let what = format!("{program:?} {} {settings:?}", world.name);
+                judged.judge(real_calls(&report), reached, &said, &what);
             }
         }
     }
-    println!(
-        "counted: {worlds} worlds: {agree} with syncs that are those of the kernel, {named} with a gap that is named"
-    );
-    assert!(
-        faults.is_empty(),
-        "{} of {worlds}:\n{}",
-        faults.len(),
-        faults.join("\n")
-    );
-    // Neither way of being right is the only one.
-    assert!(agree >= 40 && named >= 10, "{agree} {named}");
+    judged.expect([40, 10]);
     Outcome::Pass
 }
 
-/// What refit says on stderr, and its report.
-fn run(env: &TestEnv, outer: &[&str], settings: &[&str], inner: &[&[&str]]) -> (String, Value) {
-    let word = |word: &str| match word.split_once('@') {
-        Some((before, program)) => format!("{before}{}", env.program(program)),
-        None => word.to_owned(),
-    };
-    let file = env.file("file", "");
-    std::os::unix::fs::chown(&file, Some(65534), None).expect("root may give files away");
+fn a_container_s_syncs_are_those_that_the_kernel_saw(env: &TestEnv) -> Outcome {
+    static_root(env);
+    require_containers(env);
+    let mut judged = Judged::default();
+    for settings in [&[][..], &["sync=off"]] {
+        for program in ["static_fsync", "static_i386_fsync", "static_sync_calls"] {
+            let command = container(env, &[], &[&format!("/{program}"), "/tmp/file"]);
+            let command: Vec<&str> = command.iter().map(String::as_str).collect();
+            let (output, report) =
+                env.refit_json(&[&["run"], settings, &["--"], &command].concat());
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let reached = number(&seen(env, &report)["calls"]);
+            let what = format!("{program} {settings:?}");
+            // The runtime syncs too, by instructions of its own.
+            assert_eq!(reached == 0, !settings.is_empty(), "{what}\n{said}");
+            judged.judge(real_calls(&report), reached, &said, &what);
+        }
+    }
+    judged.expect([0, 3]);
+    Outcome::Pass
+}
+
+/// Whether the program succeeds in its world without refit.
+fn succeeds(env: &TestEnv, world: World, program: &[&str]) -> bool {
+    let words = words_of(env, world.outer, "");
+    let words = [words, words_of_program(env, world, program)].concat();
+    finish(env.command(&words[0]).args(&words[1..]))
+        .status
+        .success()
+}
+
+/// A verb of refit with a program in a world: what it printed, and its result.
+fn in_world(env: &TestEnv, world: World, verb: &[&str], program: &[&str]) -> (Output, Value) {
     let json = env.path("report.json");
-    let [before, program] = inner else {
-        panic!("two parts");
-    };
-    let refit = refit_path();
-    let mut words: Vec<String> = outer.iter().map(|one| word(one)).collect();
-    words.extend([&*refit, "run", "--json", &json].map(str::to_owned));
+    let _ = std::fs::remove_file(&json);
+    let command = words_of_program(env, world, program);
+    let mut words = words_of(env, world.outer, "");
+    words.push(refit_path());
     words.extend(
-        settings
+        [&verb[..1], &["--json", &json], &verb[1..], &["--"]]
+            .concat()
             .iter()
-            .chain(&["--"])
-            .chain(*before)
             .map(|one| (*one).to_owned()),
     );
-    words.push(env.program(program[0]));
-    words.extend(
-        program[1..]
-            .iter()
-            .map(|one| if *one == "F" { file.clone() } else { word(one) }),
-    );
+    words.extend(command);
     let output = finish(env.command(&words[0]).args(&words[1..]));
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let report = std::fs::read(&json).unwrap_or_else(|error| panic!("{words:?}: {error}\n{said}"));
-    (said, serde_json::from_slice(&report).expect("it is JSON"))
+    let report = std::fs::read(&json)
+        .unwrap_or_else(|error| panic!("{words:?}: {error}\n{}", described(&output)));
+    (output, serde_json::from_slice(&report).expect("it is JSON"))
+}
+
+/// What refit runs in a world: the program has a file that uid 65534 may write.
+fn words_of_program(env: &TestEnv, world: World, program: &[&str]) -> Vec<String> {
+    let file = env.file("file", "");
+    for path in [env.dir(), file.as_ref()] {
+        std::os::unix::fs::chown(path, Some(65534), None).expect("root may give files away");
+    }
+    let mut words = words_of(env, world.inner, &file);
+    words.push(env.program(program[0]));
+    words.extend(words_of(env, &program[1..], &file));
+    words
+}
+
+/// Words, of which `F` is the file, and what follows `@` a program's name.
+fn words_of(env: &TestEnv, words: &[&str], file: &str) -> Vec<String> {
+    let word = |word: &&str| match word.split_once('@') {
+        Some((before, program)) => format!("{before}{}", env.program(program)),
+        None if *word == "F" => file.to_owned(),
+        None => (*word).to_owned(),
+    };
+    words.iter().map(word).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use refit_run::{DurabilityReport, Run};
+use refit_run::{DurabilityReport, InEffect, Run, SettingReport};
 use serde::{Deserialize, Serialize};
 
 use crate::acknowledgement::Loss;
@@ -28,6 +28,9 @@ pub struct Mode {
     pub name: String,
     /// What it is for.
     pub role: Role,
+    /// Each of its settings with its class, and where it was in effect in the recorded run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<SettingReport>,
     /// The worst class of its settings.
     pub class: String,
     /// Its class allows a cut to take what was acknowledged.
@@ -153,6 +156,13 @@ impl State {
 }
 
 impl Mode {
+    /// None of its settings was in effect in the recorded run: it was cut as the baseline is.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        let nowhere = |one: &SettingReport| matches!(one.in_effect, InEffect::Nowhere(_));
+        !self.settings.is_empty() && self.settings.iter().all(nowhere)
+    }
+
     /// Some state could be mounted, and something was missing in it: the check
     /// does see a loss.
     #[must_use]
@@ -193,6 +203,7 @@ pub(crate) mod samples {
         Mode {
             name: "m".to_owned(),
             role,
+            settings: Vec::new(),
             class: "safe".to_owned(),
             may_lose: false,
             bound: None,

@@ -8,10 +8,10 @@
 use std::fs;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use refit_knobs::{Class, Settings};
+use refit_knobs::{Class, Setting, Settings};
 use refit_recipe::{Bound, has_own_network};
-use refit_run::class_of;
 use refit_run::namespaces::own_network;
+use refit_run::{InEffect, SettingReport, class_of};
 
 use crate::cuts;
 use crate::error::{CrashError, io_error, unwritable};
@@ -282,6 +282,7 @@ impl<'a, P: Progress> Trial<'a, P> {
         Ok(Mode {
             name,
             role,
+            settings: self.settings(recorded),
             class: self
                 .classes(&recorded.settings)
                 .max()
@@ -298,6 +299,18 @@ impl<'a, P: Progress> Trial<'a, P> {
             checked_ns: u64::try_from(checked.as_nanos()).unwrap_or(u64::MAX),
             states,
         })
+    }
+
+    /// Each setting with its class, and where it was in effect.
+    fn settings(&self, recorded: &Recorded) -> Vec<SettingReport> {
+        let settings = recorded.settings.0.iter();
+        let classes = self.classes(&recorded.settings);
+        let report = |(setting, class): (&Setting, Class)| SettingReport {
+            setting: setting.clone(),
+            class,
+            in_effect: InEffect::of(setting, &recorded.run.run),
+        };
+        settings.zip(classes).map(report).collect()
     }
 
     /// The classes of some settings, those of `conf.` as the recipe declares them.

@@ -1,13 +1,15 @@
-//! What no sentence may say, whatever was measured: thousands of random comparisons and checks.
+//! What no sentence may say, whatever was measured: thousands of random comparisons, cuts and checks.
 
 use std::collections::BTreeSet;
 
+use refit_crash::mode::{Harm, Mode, Role as Cut};
 use refit_lab::Comparison;
 use refit_lab::experiment::Role;
 use refit_services::{Check, Layer};
 use refit_stats::{Measure, Rng};
 use roxmltree::Document;
 
+use crate::crash;
 use crate::gain::factor;
 use crate::paint::Style;
 use crate::row::rows;
@@ -162,19 +164,141 @@ fn all_formats_answer_alike() {
         assert_eq!(terminal(&comparison, &style).lines().next(), Some(&*text));
         let shown = crate::markdown::in_markdown(&text);
         assert!(markdown(&comparison).contains(&shown), "{shown}");
-        let page = html(&comparison);
-        let page = page.split_once("<main").expect("a page").1;
-        let page = format!("<main{}", page.split_once("</main>").expect("a page").0) + "</main>";
-        let page = Document::parse(&page).expect("well-formed");
-        let answer = page
-            .descendants()
-            .find(|node| node.attribute("class") == Some("answer"))
-            .expect("an answer");
-        let words: String = answer
-            .descendants()
-            .filter_map(|node| node.text().filter(|_| node.is_text()))
-            .collect();
-        assert_eq!(words.replace('\u{a0}', " "), text.replace('`', ""));
+        assert_eq!(answer_of(&html(&comparison)), text.replace('`', ""));
+    }
+}
+
+/// The first sentence of a page.
+fn answer_of(page: &str) -> String {
+    let page = page.split_once("<main").expect("a page").1;
+    let page = format!("<main{}", page.split_once("</main>").expect("a page").0) + "</main>";
+    let page = Document::parse(&page).expect("well-formed");
+    let answer = page
+        .descendants()
+        .find(|node| node.attribute("class") == Some("answer"))
+        .expect("an answer");
+    let words = answer
+        .descendants()
+        .filter_map(|node| node.text().filter(|_| node.is_text()));
+    words.collect::<String>().replace('\u{a0}', " ")
+}
+
+/// Whether the cut with the oldest loss left nothing of what was acknowledged: a longer run may lose still older items.
+fn took_all(mode: &Mode) -> bool {
+    let losses = mode.states.iter().map(|state| &state.loss);
+    let oldest = losses.max_by_key(|loss| loss.oldest_ns);
+    oldest.is_some_and(|loss| loss.oldest_ns.is_some() && loss.lost >= loss.acknowledged)
+}
+
+#[test]
+fn no_sentence_says_more_than_its_cuts() {
+    let mut rng = Rng::new(0x00c0_75ec);
+    let [mut nothing, mut newest, mut holes, mut idle] = [0; 4];
+    let [mut within, mut breaking, mut forbidden] = [0; 3];
+    for _ in 0..COMPARISONS {
+        let report = crash::sample::random(&mut rng);
+        let rows = crash::row::rows(&report);
+        let text = crash::sentence::sentence(&report, &rows);
+        if report.invalid.is_some() {
+            assert!(
+                text.starts_with("INVALID RUN") && !text.contains("lost"),
+                "{text}"
+            );
+            continue;
+        }
+        let parts: Vec<&str> = text.split("; ").collect();
+        for row in rows.iter().filter(|row| row.mode.role != Cut::Control) {
+            let mode = row.mode;
+            let lead = match mode.role {
+                Cut::Baseline => "the program itself ".to_owned(),
+                _ => format!("`{}` ", row.name),
+            };
+            let breaks = report.breaks_class(mode);
+            let Some(part) = parts.iter().find(|part| part.starts_with(&lead)) else {
+                // The first ones are named, and those that break their class are the first.
+                let broken = rows
+                    .iter()
+                    .filter(|row| report.breaks_class(row.mode))
+                    .count();
+                assert!(!breaks || broken > crate::sentence::MOST, "{text}");
+                continue;
+            };
+            let harms: BTreeSet<Harm> = mode.states.iter().flat_map(|one| one.harms()).collect();
+            let is_acknowledged = mode.states.iter().any(|one| one.loss.acknowledged > 0);
+            if part.contains("lost nothing") {
+                nothing += 1;
+                assert!(harms.is_empty() && is_acknowledged, "{text}");
+            }
+            // A time bounds the loss where only newest items are lost, and not all.
+            if part.contains("at most") || part.contains("newest only") {
+                newest += 1;
+                assert_eq!(harms, BTreeSet::from([Harm::Lost]), "{text}");
+                assert!(!took_all(mode), "{text}");
+                let oldest = mode
+                    .states
+                    .iter()
+                    .filter_map(|one| one.loss.oldest_ns)
+                    .max();
+                let oldest = crash::row::age(oldest.expect("something was lost"));
+                assert!(part.contains(&format!("at most {oldest} ")), "{text}");
+            }
+            holes += usize::from(part.contains("no bound"));
+            // What no cut can show, since it was not in effect, is said first.
+            assert_eq!(part.contains("was not in effect"), mode.is_idle(), "{text}");
+            idle += usize::from(mode.is_idle());
+            let is_without_images = mode.states.is_empty();
+            assert_eq!(part.contains("was not cut"), is_without_images, "{text}");
+            let [is_within, is_breaking, is_forbidden] =
+                ["within its bound", "BREAKING its bound", "forbids"]
+                    .map(|word| part.contains(word));
+            assert!(!is_within || !breaks, "{text}");
+            if mode.role == Cut::Candidate {
+                assert_eq!(is_breaking, breaks && mode.bound.is_some(), "{text}");
+                assert_eq!(is_forbidden, breaks && mode.bound.is_none(), "{text}");
+            }
+            within += usize::from(is_within);
+            breaking += usize::from(is_breaking);
+            forbidden += usize::from(is_forbidden);
+            // The table says the same.
+            let is_free = row.verdict.starts_with("no loss found");
+            assert_eq!(
+                is_free,
+                harms.is_empty() && is_acknowledged,
+                "{}: {text}",
+                row.verdict
+            );
+        }
+    }
+    for (count, what) in [
+        (nothing, "nothing"),
+        (newest, "newest"),
+        (holes, "holes"),
+        (idle, "idle"),
+        (within, "within"),
+        (breaking, "breaking"),
+        (forbidden, "forbidden"),
+    ] {
+        assert!(count >= 100, "{what}: {count}");
+    }
+}
+
+#[test]
+fn all_formats_tell_the_same_of_cuts() {
+    let mut rng = Rng::new(0x0c07_115a);
+    for _ in 0..40 {
+        let report = crash::sample::random(&mut rng);
+        let text = crash::sentence::sentence(&report, &crash::row::rows(&report));
+        let style = Style {
+            width: 100_000,
+            colour: false,
+        };
+        assert_eq!(
+            crash::terminal(&report, &style).lines().next(),
+            Some(&*text)
+        );
+        let shown = crate::markdown::in_markdown(&text);
+        assert!(crash::markdown(&report).contains(&shown), "{shown}");
+        assert_eq!(answer_of(&crash::html(&report)), text.replace('`', ""));
     }
 }
 

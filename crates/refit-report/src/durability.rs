@@ -7,8 +7,8 @@ mod sarif;
 use std::collections::BTreeSet;
 
 use refit_run::{
-    AcknowledgedBy, CUT, Circumstance, Coverage, DurabilityReport, Finding, Level, RunReport,
-    WrongSync,
+    AcknowledgedBy, CUT, Circumstance, Coverage, DurabilityReport, Finding, Level, Run, RunReport,
+    Testimony, WrongSync, escaped,
 };
 
 use crate::format::{bytes, file_name, grouped, plural};
@@ -149,7 +149,32 @@ pub(crate) fn lines(report: &RunReport, with_findings: bool, lines: &mut Vec<Str
         }
         gaps(durability, lines);
         not_seen(&report.run.coverage, lines);
+        lines.extend(unseen_syncs(&report.run).map(|text| format!("  {text}")));
     }
+}
+
+/// Durable calls that the kernel saw and the check did not: they may cover what it calls uncovered.
+pub(crate) fn unseen_syncs(run: &Run) -> Option<String> {
+    let Some(Testimony::Seen(seen)) = &run.witness else {
+        return None;
+    };
+    let unseen = escaped(run, seen);
+    let calls = unseen
+        .iter()
+        .fold(0_u64, |all, one| all.saturating_add(one.calls));
+    let names = unseen
+        .iter()
+        .map(|one| one.executable.as_deref().map_or("?", file_name));
+    let names: BTreeSet<&str> = names.collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    (calls > 0).then(|| {
+        format!(
+            "the kernel saw {} of {} that the check did not see: what is found of {} files may be wrong",
+            plural(calls, "durable call"),
+            names.join(", "),
+            if names.len() == 1 { "its" } else { "their" }
+        )
+    })
 }
 
 /// Whose changes of files nobody told.

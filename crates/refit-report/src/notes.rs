@@ -21,6 +21,7 @@ use crate::row::rows;
 pub use conduct::summary;
 pub use note::{Note, note, warnings_apart};
 pub use verdicts::worsened;
+pub use witness::uncounted;
 
 use conduct::{failed, gates, interrupted, left_out, slot_effect};
 use verdicts::{

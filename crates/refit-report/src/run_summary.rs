@@ -10,7 +10,7 @@ mod witness;
 pub use heap::{NO_HEAP, not_counted};
 pub use html::html as run_html;
 pub use identity::huge_pages;
-pub use witness::who;
+pub use witness::{calls_not_counted, calls_not_seen, who};
 
 use std::fmt::Write;
 
@@ -258,7 +258,7 @@ fn swapped(report: &RunReport, lines: &mut Vec<String>) {
 }
 
 /// A setting that was in effect nowhere, or in some processes only.
-fn not_in_effect(setting: &SettingReport) -> Option<String> {
+pub(crate) fn not_in_effect(setting: &SettingReport) -> Option<String> {
     let name = &setting.setting;
     match &setting.in_effect {
         InEffect::Nowhere(reason) => Some(format!("{name} is not in effect: {reason}")),

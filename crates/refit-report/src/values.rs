@@ -8,6 +8,7 @@ use refit_run::metric::{RATE, Unit};
 use refit_run::{Calls, OPEN_SYNC, Testimony};
 
 use crate::format;
+use crate::notes::uncounted;
 
 /// A value of a metric in its unit; a recipe's rate counts what the recipe says.
 pub fn value(experiment: &Experiment, metric: &Metric, value: f64) -> String {
@@ -76,7 +77,7 @@ fn writes_durably(experiment: &Experiment, variant: usize) -> bool {
     runs.any(|run| waits(run).into_values().any(opens))
 }
 
-/// `812`, `0 (812 suppressed)`, `0 + O_SYNC writes`, `unknown`.
+/// `812`, `0 (812 suppressed)`, `0 + O_SYNC writes`, `4 + 4 uncounted`, `unknown`.
 pub fn syncs(experiment: &Experiment, variant: usize) -> String {
     let of = |field: fn(&Calls) -> u64| {
         let runs = experiment.runs.counted(variant);
@@ -86,12 +87,16 @@ pub fn syncs(experiment: &Experiment, variant: usize) -> String {
     else {
         return String::new();
     };
+    let uncounted = match uncounted(experiment, variant) {
+        0 => String::new(),
+        calls => format!(" + {} uncounted", format::count(calls as f64)),
+    };
     let metric = experiment.metric("syncs");
     if metric.is_none_or(|metric| median(experiment, variant, &metric).is_none()) {
         "unknown".to_owned()
     } else if suppressed > 0.0 {
         format!(
-            "{} ({} suppressed)",
+            "{} ({} suppressed){uncounted}",
             format::count(real),
             format::count(suppressed)
         )
@@ -103,7 +108,7 @@ pub fn syncs(experiment: &Experiment, variant: usize) -> String {
             _ => format!("{} + O_SYNC writes", format::count(real)),
         }
     } else {
-        format::count(real)
+        format!("{}{uncounted}", format::count(real))
     }
 }
 

@@ -112,7 +112,8 @@ impl<'a> Processes<'a> {
         let [output, errors] = pipe.files(&hooks.program_file()?, !is_service)?;
         pipe.open_in_next(!is_service)?;
         let null = File::open("/dev/null").map_err(io_error("cannot open /dev/null"))?;
-        let watch = Watch::begin(prepared, false);
+        // A setting is in effect if the kernel agrees.
+        let watch = Watch::begin(prepared, false).with_witness();
         let durability = prepared.file_ring.take().and_then(|ring| {
             ring.acknowledge(Acknowledges {
                 file: pipe.file(),

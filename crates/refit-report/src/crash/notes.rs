@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use refit_crash::CrashReport;
 use refit_crash::mode::{Harm, Role, State};
 use refit_crash::tally::Tally;
+use refit_run::{InEffect, Reasons, SettingReport, WhyNot};
 
 use super::row::{Row, age, plural_images, reopen, takes_everything};
 use crate::coverage::gaps;
@@ -12,6 +13,7 @@ use crate::durability;
 use crate::format::{self, grouped};
 use crate::notes::{Note, note};
 use crate::paint::Tone;
+use crate::run_summary;
 
 /// Findings of the durability check that are told.
 const MOST_UNCOVERED: usize = 3;
@@ -49,6 +51,7 @@ pub fn notes(report: &CrashReport, rows: &[Row]) -> Vec<Note> {
         "your disk itself, other kernels and file systems, cuts at other moments".to_owned(),
     ));
     notes.extend(blind(report));
+    notes.extend(rows.iter().flat_map(not_in_effect));
     notes.extend(rows.iter().filter_map(unreached));
     notes.extend(rows.iter().filter_map(flushed_by_others));
     notes
@@ -81,8 +84,12 @@ fn uncovered(rows: &[Row]) -> Vec<Note> {
         let text = "the durability check saw no write or name that no sync covers: it cannot tell where the loss comes from";
         return vec![note("", Tone::Plain, text.to_owned())];
     }
+    let unseen = row.mode.run.as_ref().and_then(durability::unseen_syncs);
+    let unseen = unseen.filter(|_| !found.is_empty());
     let few = found.into_iter().take(MOST_UNCOVERED);
-    few.map(|text| note(label, Tone::Unsure, text)).collect()
+    let few = few.map(|text| note(label, Tone::Unsure, text));
+    let doubt = unseen.map(|text| note("", Tone::Unsure, text));
+    few.chain(doubt).collect()
 }
 
 /// Each candidate's class, where a table has no column for it.
@@ -247,6 +254,22 @@ fn place(report: &CrashReport) -> String {
     )
 }
 
+/// Settings that were in effect in a part of the recorded run only, or nowhere.
+fn not_in_effect<'a>(row: &'a Row) -> impl Iterator<Item = Note> + 'a {
+    // What was not reached has a sentence of its own.
+    let is_only_unreached = |one: &&SettingReport| match &one.in_effect {
+        InEffect::Partly(Reasons(reasons)) => {
+            matches!(reasons[..], [WhyNot::NotReached(_)])
+        }
+        _ => false,
+    };
+    let settings = row.mode.settings.iter();
+    let told = settings
+        .filter(move |one| !is_only_unreached(one))
+        .filter_map(run_summary::not_in_effect);
+    told.map(|text| note("warning:", Tone::Unsure, text))
+}
+
 /// What a variant did not swap, since refit was not there.
 fn unreached(row: &Row) -> Option<Note> {
     let coverage = &row.mode.run.as_ref()?.coverage;
@@ -256,7 +279,7 @@ fn unreached(row: &Row) -> Option<Note> {
         row.name,
         parts.join("; ")
     );
-    (row.mode.role == Role::Candidate && !parts.is_empty())
+    (row.mode.role == Role::Candidate && !parts.is_empty() && !row.mode.is_idle())
         .then(|| note("warning:", Tone::Unsure, text))
 }
 

@@ -127,8 +127,8 @@ fn verdict(report: &CrashReport, mode: &Mode, tally: &Tally) -> (String, Tone) {
         Role::Candidate if found => ("loses as the baseline does", Tone::Unsure),
         _ => {
             let words = format!("no loss found in {}", plural_images(tally.images));
-            // That it may lose and did not is luck.
-            let tone = if mode.may_lose {
+            // That it may lose and did not is luck, or it was not in effect.
+            let tone = if mode.may_lose || mode.is_idle() {
                 Tone::Plain
             } else {
                 Tone::Good

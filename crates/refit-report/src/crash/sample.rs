@@ -3,9 +3,11 @@
 use refit_crash::CrashReport;
 use refit_crash::acknowledgement::Loss;
 use refit_crash::filesystem::{Filesystem, Kind};
-use refit_crash::mode::{Mode, RecordSummary, Role, State};
+use refit_crash::mode::{BoundRecord, Mode, RecordSummary, Role, State};
 use refit_crash::report::SCHEMA;
-use refit_run::Run;
+use refit_lab::experiment::Class;
+use refit_run::{InEffect, Run, SettingReport, WhyNot};
+use refit_stats::Rng;
 
 const MS: u64 = 1_000_000;
 /// The run lasts two seconds, with an acknowledgement each 5 ms after 100 ms.
@@ -73,6 +75,7 @@ pub fn mode(name: &str, role: Role, cuts: usize, rule: Rule) -> Mode {
     Mode {
         name: name.to_owned(),
         role,
+        settings: Vec::new(),
         class: class.to_owned(),
         may_lose,
         bound: None,
@@ -151,6 +154,91 @@ pub fn report() -> CrashReport {
         sees_torn_blocks: Some(true),
         invalid: None,
     }
+}
+
+/// A control, a baseline and up to five candidates, each with cuts of its own kind, any class, and any bound.
+pub fn random(rng: &mut Rng) -> CrashReport {
+    let candidates = 1 + rng.below(5);
+    let mut modes = vec![
+        mode("control", Role::Control, 6, |at, _| newest(at, 1000)),
+        random_mode(rng, "baseline", Role::Baseline),
+    ];
+    for at in 0..candidates {
+        modes.push(random_mode(rng, &format!("env.N={at}"), Role::Candidate));
+    }
+    CrashReport {
+        modes,
+        invalid: (rng.below(20) == 0).then(|| "the control lost nothing".to_owned()),
+        ..report()
+    }
+}
+
+fn random_mode(rng: &mut Rng, name: &str, role: Role) -> Mode {
+    let cuts = [0, 1, 8, 30][rng.below(4) as usize];
+    let mut mode = mode(name, role, cuts, nothing);
+    mode.may_lose = role == Role::Candidate && rng.below(2) == 0;
+    let bounds = [
+        ("50ms", Some(50 * MS)),
+        ("600ms", Some(600 * MS)),
+        ("newest-only", None),
+    ];
+    let (text, oldest_ns) = bounds[rng.below(3) as usize];
+    mode.bound = (mode.may_lose && rng.below(2) == 0).then(|| BoundRecord {
+        text: text.to_owned(),
+        oldest_ns,
+    });
+    if role == Role::Candidate {
+        mode.settings = vec![SettingReport {
+            setting: "sync=off".parse().expect("a setting"),
+            class: Class::LosesOnCrash,
+            in_effect: match rng.below(4) {
+                0 => InEffect::Nowhere(WhyNot::NoSyncCall.into()),
+                1 => InEffect::Partly(WhyNot::NoneSuppressed.into()),
+                2 => InEffect::Unknown,
+                _ => InEffect::Everywhere,
+            },
+        }];
+    }
+    // Half of the modes know one kind of loss, and the others all of them.
+    let kinds = [rng.below(8), rng.below(8)];
+    let is_one = rng.below(2) == 0;
+    let never_acknowledges = rng.below(10) == 0;
+    for state in &mut mode.states {
+        let at_ms = state.at_ns / MS;
+        if never_acknowledges {
+            state.loss = Loss::default();
+            continue;
+        }
+        let acknowledged = state.loss.acknowledged;
+        let kind = match is_one {
+            true => kinds[rng.below(2) as usize],
+            false => rng.below(8),
+        };
+        match kind {
+            0 | 1 => {}
+            2 | 3 => state.loss = newest(at_ms, rng.below(200)),
+            4 if acknowledged > 40 => {
+                state.loss.lost = 1 + rng.below(20) as usize;
+                state.loss.oldest_ns = Some((at_ms - FIRST_MS) / 2 * MS);
+                state.loss.is_hole = true;
+            }
+            5 if acknowledged > 0 => state.loss.resurrected = 1,
+            6 => state.loss = newest(at_ms, LENGTH_MS),
+            7 if acknowledged > 0 => match rng.below(3) {
+                0 => state.unmountable = Some("Structure needs cleaning".to_owned()),
+                1 => state.broken = Some("malformed".to_owned()),
+                _ => {
+                    state.loss = newest(at_ms, 10);
+                    state.loss.damaged = state.loss.lost;
+                }
+            },
+            _ => {}
+        }
+    }
+    if never_acknowledges {
+        mode.record.acknowledged_ns.clear();
+    }
+    mode
 }
 
 /// The program loses its last promise by itself; a variant that does no other

@@ -73,8 +73,15 @@ fn answer(report: &CrashReport, rows: &[Row]) -> String {
 }
 
 /// `lost at most 0.4 s (80 items) in 200 images, newest only`; `lost up to 80 items in 200 images, some older than
-/// survivors: no bound`.
+/// survivors: no bound`. What was not in effect says so first.
 pub fn takes(row: &Row) -> String {
+    match row.mode.is_idle() {
+        true => format!("was not in effect, and {}", taken(row)),
+        false => taken(row),
+    }
+}
+
+fn taken(row: &Row) -> String {
     let tally = &row.tally;
     let Some(manner) = Manner::of(row) else {
         return match tally.images {

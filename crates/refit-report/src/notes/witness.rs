@@ -1,12 +1,12 @@
 //! What the kernel saw of each variant.
 
 use refit_lab::experiment::{Experiment, VariantRecord};
-use refit_run::{Caller, Testimony, Witnessed};
+use refit_run::{Caller, Run, Testimony, Witnessed};
 
 use super::note::{Note, note};
 use crate::format;
 use crate::paint::Tone;
-use crate::run_summary::who;
+use crate::run_summary::{calls_not_counted, calls_not_seen, who};
 
 /// Callers of a variant that are named.
 const MOST: usize = 3;
@@ -16,20 +16,22 @@ pub fn witness(experiment: &Experiment) -> Option<Note> {
     let testimonies = experiment
         .variants
         .iter()
-        .filter_map(|variant| Some((variant, variant.witness.as_ref()?)));
+        .enumerate()
+        .filter_map(|(at, variant)| Some((at, variant, variant.witness.as_ref()?)));
     let mut parts: Vec<String> = Vec::new();
     let mut filesystems = None;
-    for (variant, testimony) in testimonies {
+    for (at, variant, testimony) in testimonies {
         let part = match testimony {
             Testimony::Seen(seen) => {
                 let what = if filesystems.is_none() {
-                    let at = seen.filesystems.join(", ");
-                    format!(" durable calls reached {}", at)
+                    let ending = if seen.calls == 1 { "" } else { "s" };
+                    let filesystems = seen.filesystems.join(", ");
+                    format!(" durable call{ending} reached {filesystems}")
                 } else {
                     String::new()
                 };
                 filesystems = Some(());
-                seen_part(variant, seen, &what)
+                seen_part(variant, seen, &what) + &gap(experiment, at, seen)
             }
             Testimony::Unavailable(reason) => {
                 format!("not available: {}", reason)
@@ -59,6 +61,40 @@ fn seen_part(variant: &VariantRecord, seen: &Witnessed, what: &str) -> String {
         "{with}{lost}{}{what}{callers}",
         format::count(seen.calls as f64)
     )
+}
+
+/// Durable calls that the kernel saw of a variant, and that none of its runs counted; 0 where the kernel was not asked.
+pub fn uncounted(experiment: &Experiment, variant: usize) -> u64 {
+    match &experiment.variants[variant].witness {
+        Some(Testimony::Seen(seen)) => least(experiment, variant, seen, calls_not_counted),
+        _ => 0,
+    }
+}
+
+/// The least that holds of any of its runs beside what the kernel saw of one more.
+fn least(
+    experiment: &Experiment,
+    variant: usize,
+    seen: &Witnessed,
+    of: fn(&Run, &Witnessed) -> u64,
+) -> u64 {
+    let runs = experiment.runs.counted(variant);
+    runs.map(|run| of(&run.run, seen)).min().unwrap_or(0)
+}
+
+/// Where no run of the variant counted what the kernel saw of one more.
+fn gap(experiment: &Experiment, variant: usize, seen: &Witnessed) -> String {
+    let [uncounted, unseen] =
+        [calls_not_counted, calls_not_seen].map(|of| least(experiment, variant, seen, of));
+    match (uncounted, unseen) {
+        (0, 0) => String::new(),
+        (0, _) => format!(
+            ", {} more were counted than it saw",
+            format::grouped(unseen)
+        ),
+        (all, _) if all == seen.calls => ", not counted".to_owned(),
+        (_, _) => format!(", {} of them not counted", format::grouped(uncounted)),
+    }
 }
 
 fn callers(all: &[Caller]) -> String {

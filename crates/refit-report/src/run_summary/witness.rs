@@ -1,6 +1,6 @@
 //! What the kernel saw, beside what refit counted.
 
-use refit_run::{Escape, RunReport, Testimony, Witnessed, counted_fsyncs, escaped};
+use refit_run::{Escape, Run, RunReport, Testimony, Witnessed, counted_fsyncs, escaped};
 
 use crate::coverage::some;
 use crate::format::{file_name, grouped, plural};
@@ -25,13 +25,16 @@ pub fn lines(report: &RunReport) -> Vec<String> {
 /// Durable calls that the kernel saw and refit did not count; 0 where the kernel was not asked.
 pub fn escaped_calls(report: &RunReport) -> u64 {
     match &report.run.witness {
-        Some(Testimony::Seen(seen)) => {
-            let escaped = escaped(&report.run, seen);
-            let calls = escaped.iter().map(|one| one.calls);
-            calls.fold(0, u64::saturating_add)
-        }
+        Some(Testimony::Seen(seen)) => calls_not_counted(&report.run, seen),
         _ => 0,
     }
+}
+
+/// Durable calls that the kernel saw of such a run, and that were not counted in it.
+pub fn calls_not_counted(run: &Run, seen: &Witnessed) -> u64 {
+    let escaped = escaped(run, seen);
+    let calls = escaped.iter().map(|one| one.calls);
+    calls.fold(0, u64::saturating_add)
 }
 
 fn testimony(report: &RunReport, seen: &Witnessed, about_syncs: bool) -> Vec<String> {
@@ -69,7 +72,7 @@ fn testimony(report: &RunReport, seen: &Witnessed, about_syncs: bool) -> Vec<Str
         }
         lines.push(line);
     }
-    let unseen = unseen_calls(report, seen);
+    let unseen = calls_not_seen(&report.run, seen);
     if unseen > 0 {
         lines.push(format!(
             "witness: {} more were counted than it saw: made on other filesystems, refused, or not made at all",
@@ -86,12 +89,12 @@ fn testimony(report: &RunReport, seen: &Witnessed, about_syncs: bool) -> Vec<Str
 }
 
 /// Calls that programs counted as real, and of which the kernel saw nothing; 0 where it may have missed some.
-fn unseen_calls(report: &RunReport, seen: &Witnessed) -> u64 {
+pub fn calls_not_seen(run: &Run, seen: &Witnessed) -> u64 {
     let events = seen.callers.iter().flat_map(|caller| &caller.events);
     let of_files = events.filter(|(name, _)| !name.ends_with("_sync_fs"));
     let saw = of_files.map(|(_, calls)| calls).sum();
     match seen.lost {
-        0 => counted_fsyncs(&report.run).saturating_sub(saw),
+        0 => counted_fsyncs(run).saturating_sub(saw),
         _ => 0,
     }
 }
