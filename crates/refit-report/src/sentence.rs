@@ -1,7 +1,7 @@
 //! The answer of a comparison in a sentence: the first line of every format.
 
 use refit_lab::experiment::Experiment;
-use refit_lab::{Comparison, EffectRecord, NeverSyncs};
+use refit_lab::{Comparison, EffectRecord, NeverSyncs, Verdict};
 use refit_run::printable;
 
 use crate::answers::{self, is_exact};
@@ -202,7 +202,12 @@ fn told(comparison: &Comparison, standings: &[(&Row, Standing)]) -> Vec<String> 
             )),
             Standing::Loses => {
                 let size = row.effect.map_or(0.0, |effect| effect.change.abs());
-                losing.push((size, format!("`{name}` is {verdict} ({metric} {change})")));
+                let does = match row.effect.and_then(|effect| effect.verdict) {
+                    Some(Verdict::More) => "takes more".to_owned(),
+                    Some(Verdict::Less) => "gives less".to_owned(),
+                    _ => format!("is {verdict}"),
+                };
+                losing.push((size, format!("`{name}` {does} ({metric} {change})")));
             }
             _ => {}
         }
@@ -289,7 +294,6 @@ fn exact(experiment: &Experiment) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refit_lab::Verdict;
     use refit_lab::experiment::Disqualified;
 
     use crate::sample;
@@ -404,6 +408,12 @@ mod tests {
         let text = sentence(&comparison);
         let start = "Not yet: no gain is proven; `sync=off` is slower (wall +8.0 %); ";
         assert!(text.starts_with(start), "{text}");
+        for (verdict, does) in [(Verdict::More, "takes more"), (Verdict::Less, "gives less")] {
+            sample::effect_mut(&mut comparison, 1, "wall").verdict = Some(verdict);
+            let text = sentence(&comparison);
+            assert!(text.contains(&format!("`sync=off` {does} (")), "{text}");
+        }
+        sample::effect_mut(&mut comparison, 1, "wall").verdict = Some(Verdict::Slower);
         comparison.experiment.variants[3].disqualified =
             Some(Disqualified::Failed("exit code 1".to_owned()));
         let text = sentence(&comparison);
