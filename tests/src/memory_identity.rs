@@ -57,12 +57,13 @@ fn read(env: &TestEnv, settings: &[&str], seed: u64) -> Read {
         &*seed.to_string(),
         &env.path(&format!("mapped-{seed}")),
     ];
-    read_of(env, settings, &words)
+    // Several are read at once.
+    read_of(env, settings, &words, &format!("report-{seed}.json"))
 }
 
 /// Holds a program that ends with its input until it has been read after it printed a line.
-fn read_of(env: &TestEnv, settings: &[&str], words: &[&str]) -> Read {
-    let json = env.path("report.json");
+fn read_of(env: &TestEnv, settings: &[&str], words: &[&str], json: &str) -> Read {
+    let json = env.path(json);
     let options = [&["run", "--heap"], settings, &["--json", &json, "--"]].concat();
     let mut refit = env.refit_command(&[&options, words].concat());
     refit.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -93,7 +94,7 @@ fn read_of(env: &TestEnv, settings: &[&str], words: &[&str]) -> Read {
 
 fn what_was_given_back_is_not_in_use(env: &TestEnv) -> Outcome {
     const GIVEN_BACK: f64 = (64 << 20) as f64;
-    let read = read_of(env, &[], &[&env.program("lazy_free")]);
+    let read = read_of(env, &[], &[&env.program("lazy_free")], "report.json");
     // The kernel may have taken some of them, were it short of memory.
     let (given_back, mappings) = (read.term("given back"), read.term("mappings"));
     assert!(given_back > 0.0 && given_back <= GIVEN_BACK, "{given_back}");
