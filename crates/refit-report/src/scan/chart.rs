@@ -160,7 +160,8 @@ fn places(scan: &Scan) -> (bool, Vec<(String, f64)>) {
     let logs: Option<Vec<f64>> = scan
         .points
         .iter()
-        .map(|point| point.value.parse::<f64>().ok())
+        // 200/s is a rate.
+        .map(|point| point.value.trim_end_matches("/s").parse::<f64>().ok())
         .map(|value| value.filter(|value| value.is_finite() && *value > 0.0))
         .map(|value| value.map(f64::ln))
         .collect();

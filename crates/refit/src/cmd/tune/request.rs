@@ -37,7 +37,11 @@ pub fn request(args: &TuneArgs, words: impl IntoIterator<Item = OsString>) -> Re
         args.instances.refuse()?;
     }
     if let Some(recipe) = &recipe {
-        recipe.with_load(&with.launch().load)?;
+        if recipe.with_load(&with.launch().load)?.open_loop().is_some() {
+            bail!(
+                "load.rate is of compare, and tune looks for what takes less time or memory; leave it out"
+            );
+        }
     }
     prove::refuse(args, recipe.as_ref())?;
     let subject = match recipe {
