@@ -40,7 +40,8 @@ pub struct Plan {
     pub request: Vec<u8>,
     /// When each request is due, in nanoseconds from the start; rising.
     pub due: Vec<u64>,
-    /// Connections, at least one; each has one request on its way at most.
+    /// The most connections; each has one request on its way at most. A further one is opened where a request is due and
+    /// none is free: servers need time to take many at once.
     pub connections: usize,
     /// How long after the last request an answer may come.
     pub patience: Duration,
@@ -56,6 +57,8 @@ pub struct Generated {
     pub lateness: Latencies,
     /// Requests for which no connection was free when they were due.
     pub held: u64,
+    /// Connections that were open in the end.
+    pub connections: usize,
     /// Requests that were sent and not answered, or not sent, when it ended.
     pub unanswered: u64,
     /// From the time at which the first request was due until the last answer had come.
@@ -97,8 +100,10 @@ pub fn generate(plan: &Plan, stop: &AtomicBool) -> Result<Generated, LoadError> 
     let ran_first = run_first();
     let mut generator = Generator::new(plan)?;
     generator.run(stop)?;
+    let connections = generator.connections.len();
     let mut result = generator.result;
     result.unanswered = plan.due.len() as u64 - result.latencies.count();
+    result.connections = connections;
     result.ran_first = ran_first;
     Ok(result)
 }
@@ -137,8 +142,8 @@ impl<'a> Generator<'a> {
                 TimerfdClockId::Monotonic,
                 TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
             )?,
-            connections: Vec::new(),
-            free: VecDeque::new(),
+            connections: Vec::with_capacity(plan.connections),
+            free: VecDeque::with_capacity(plan.connections),
             waiting: VecDeque::with_capacity(plan.connections),
             next: 0,
             start: 0,
@@ -152,13 +157,36 @@ impl<'a> Generator<'a> {
             timer,
             epoll::EventFlags::IN,
         )?;
-        for index in 0..plan.connections.max(1) {
-            let connection = generator.connect(index)?;
-            generator.connections.push(connection);
-            generator.free.push_back(index);
-        }
+        generator.make_room_for_descriptors();
+        generator.add_connection()?;
         generator.start = now() + LEAD;
         Ok(generator)
+    }
+
+    /// Makes the table of descriptors large enough for all connections: of a process with threads the kernel waits for an RCU
+    /// grace period, tens of milliseconds, when it grows (fs/file.c, expand_fdtable).
+    fn make_room_for_descriptors(&self) {
+        let last = i32::try_from(self.plan.connections)
+            .unwrap_or(i32::MAX)
+            .saturating_add(64);
+        // Where there may not be so many, a connection will tell.
+        drop(rustix::io::fcntl_dupfd_cloexec(&self.timer, last));
+    }
+
+    fn add_connection(&mut self) -> Result<(), LoadError> {
+        let index = self.connections.len();
+        let connection = self.connect(index)?;
+        self.connections.push(connection);
+        self.free.push_back(index);
+        Ok(())
+    }
+
+    /// Whether a connection is free; opens a further one if there may be more.
+    fn has_free(&mut self) -> Result<bool, LoadError> {
+        if self.free.is_empty() && self.connections.len() < self.plan.connections {
+            self.add_connection()?;
+        }
+        Ok(!self.free.is_empty())
     }
 
     fn connect(&self, index: usize) -> Result<Connection, LoadError> {
@@ -210,7 +238,7 @@ impl<'a> Generator<'a> {
                 break;
             }
             self.next += 1;
-            match self.waiting.is_empty() && !self.free.is_empty() {
+            match self.waiting.is_empty() && self.has_free()? {
                 true => self.send(due)?,
                 false => {
                     self.result.held += 1;
@@ -392,6 +420,7 @@ mod tests {
         // Forty requests within 20 ms, which one connection takes 200 ms for at least.
         let made = go(&plan(target, 40, 1)).unwrap();
         assert!(made.held >= 30, "{}", made.held);
+        assert_eq!(made.connections, 1);
         assert!(made.latencies.quantile(1.0) >= 175_000_000, "{made:?}");
     }
 
@@ -429,5 +458,48 @@ mod tests {
         };
         assert_eq!(go(&impatient).unwrap().unanswered, 10);
         assert!(began.elapsed() >= Duration::from_millis(20));
+    }
+
+    /// Stands still for the first 100 ms of each second of the clock.
+    fn stall() {
+        let into_second = now() % 1_000_000_000;
+        if let Some(left) = 100_000_000_u64.checked_sub(into_second) {
+            thread::sleep(Duration::from_nanos(left));
+        }
+    }
+
+    /// Whoever is to be asked in the first half of a stall waits for more than 50 ms: 5 % of the requests, by the schedule
+    /// alone. A closed loop has one request on its way then, in each second.
+    #[test]
+    fn a_server_that_stands_still_is_seen_by_an_open_loop_alone() {
+        let (_directory, target) = server(|writer| {
+            stall();
+            writer.write_all(b"pong\n")
+        });
+        let plan = Plan {
+            due: schedule(Arrivals::Constant, 500, 1000, 0),
+            ..plan(target.clone(), 0, 100)
+        };
+        let made = go(&plan).unwrap();
+        let slow = made.latencies.counts().into_iter();
+        let slow = slow.filter(|[ns, _]| *ns > 50_000_000);
+        let slow: u64 = slow.map(|[_, many]| many).sum();
+        // A machine that is busy with something else only adds to it.
+        assert!(slow >= 45, "{slow} of 1000");
+        assert!(made.latencies.quantile(0.99) > 80_000_000, "{made:?}");
+
+        let Target::Unix(path) = target else {
+            panic!("it is a socket")
+        };
+        let mut stream = UnixStream::connect(path).unwrap();
+        let mut answers = BufReader::new(stream.try_clone().unwrap()).lines();
+        let mut slow = 0;
+        for _ in 0..2000 {
+            let began = Instant::now();
+            stream.write_all(b"ping\n").unwrap();
+            answers.next().unwrap().unwrap();
+            slow += u32::from(began.elapsed() > Duration::from_millis(50));
+        }
+        assert!(slow < 20, "{slow} of 2000");
     }
 }

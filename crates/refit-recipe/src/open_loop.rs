@@ -87,7 +87,7 @@ impl OpenLoop {
             .map(|(name, part)| (name.to_owned(), at(part)))
             .unzip();
         SeriesRecord {
-            title: "time from when a request was due to its answer, by percentile".to_owned(),
+            title: "latency by percentile".to_owned(),
             metrics,
             at,
             named: true,

@@ -76,7 +76,7 @@ pub struct LatencyRecord {
     pub late_max_ns: u64,
     /// Requests for which no connection was free when they were due.
     pub held: u64,
-    /// How many connections were open.
+    /// How many connections were open in the end.
     pub connections: usize,
     /// The seed of the times at which they were due.
     pub schedule_seed: u64,

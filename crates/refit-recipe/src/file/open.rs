@@ -19,7 +19,7 @@ pub struct OpenEntry {
     pub unix: Option<String>,
     /// one request: GET /path, a command of Redis, or a line (code); $REFIT_LOAD_NAME is replaced
     pub request: String,
-    /// connections that are open; each has one request on its way at most; default 100
+    /// the most connections, each with one request on its way at most; a further one is opened when none is free; default 100
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 10_000)))]
     pub connections: Option<u32>,
     /// how long requests are sent; default 5s

@@ -71,7 +71,7 @@ pub fn record(open: &OpenLoop, plan: &Plan, seed: u64, made: &Generated) -> Phas
             late_p99_ns: late,
             late_max_ns: made.lateness.quantile(1.0),
             held: made.held,
-            connections: plan.connections,
+            connections: made.connections,
             schedule_seed: seed,
             ran_first: made.ran_first,
         }),

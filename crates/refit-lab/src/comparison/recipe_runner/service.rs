@@ -21,7 +21,7 @@ enum Loaded {
     /// How long the load's command took.
     Closed(Duration),
     /// Requests at their times.
-    Open(OpenLoop, Plan, Result<Generated, LoadError>),
+    Open(OpenLoop, Plan, Result<Box<Generated>, LoadError>),
 }
 
 impl RecipeRunner<'_> {
@@ -130,7 +130,7 @@ impl RecipeRunner<'_> {
             (_, Err(problem)) => return out(problem),
             (Some(open), Ok(Some(plan))) => {
                 let made = open_load::send(instance, service, &plan, tick);
-                Loaded::Open(open, plan, made)
+                Loaded::Open(open, plan, made.map(Box::new))
             }
             _ => Loaded::Closed(service.run_hook(instance, Hook::Load, tick)?),
         };
