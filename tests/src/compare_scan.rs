@@ -89,10 +89,19 @@ fn each_value_has_its_own_load(env: &TestEnv) -> Outcome {
     }
     // The same again from the file, and by a comparison of its own.
     expect_printed(&env.refit(&["report", &json]), 0, lead);
+    let drawn = ["--md", "--html", "--svg"].map(|option| (option, env.path(&option[2..])));
+    for (option, file) in &drawn {
+        expect_code(&env.refit(&["report", option, file, &json]), 0);
+        let text = fs::read_to_string(file).expect("it was asked for");
+        assert!(text.contains("load.sessions=1 (+"), "{text}");
+    }
+    let svg = fs::read_to_string(&drawn[2].1).expect("it was asked for");
+    // One candidate at two values.
+    assert_eq!(svg.matches("class=\"reach\"").count(), 2, "{svg}");
     expect_message(
-        &env.refit(&["report", "--md", &env.path("x.md"), &json]),
+        &env.refit(&["report", "--csv", &env.path("x.csv"), &json]),
         2,
-        "a scan is drawn as text alone",
+        "--csv: a scan is drawn as --md, --html, --svg or --github-summary",
     );
     Outcome::Pass
 }
@@ -145,8 +154,8 @@ fn what_cannot_be_scanned_is_refused(env: &TestEnv) -> Outcome {
             "--remeasure is of one comparison",
         ),
         (
-            &["--scan", "env.N=1,2", "--html", "x.html"],
-            "--html is of one comparison",
+            &["--scan", "env.N=1,2", "--csv", "x.csv"],
+            "--csv is of one comparison",
         ),
     ] {
         let output = env.refit(&[&["compare"], words, &command].concat());

@@ -22,6 +22,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("refit-packages", &[]),
     ("refit-manual", &["refit-knobs"]),
     ("refit-stats", &[]),
+    ("refit-load", &["refit-stats"]),
     ("refit-servers", &["refit-knobs"]),
     ("refit-preload", &[]),
     ("refit-session", &["refit-preload"]),
@@ -46,6 +47,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "refit-recipe",
         &[
             "refit-knobs",
+            "refit-load",
             "refit-packages",
             "refit-run",
             "refit-servers",
@@ -53,7 +55,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     (
         "refit-lab",
-        &["refit-knobs", "refit-run", "refit-recipe", "refit-stats"],
+        &[
+            "refit-knobs",
+            "refit-load",
+            "refit-run",
+            "refit-recipe",
+            "refit-stats",
+        ],
     ),
     (
         "refit-index",
@@ -132,6 +140,7 @@ const TESTING: &str = "refit-fuzz";
 const MAY_BE_UNSAFE: &[&str] = &[
     "crates/refit-session",
     "crates/refit-launch",
+    "crates/refit-load",
     "crates/refit-meter",
     "crates/refit-crash",
     "crates/refit-services",

@@ -72,6 +72,7 @@ mod compare_in_effect;
 mod compare_junit;
 mod compare_kept;
 mod compare_memory;
+mod compare_open_loop;
 mod compare_outcome;
 mod compare_prove;
 mod compare_runs;
@@ -313,6 +314,7 @@ const TABLE: &[&[Test]] = &[
     compare_in_effect::TESTS,
     compare_kept::TESTS,
     compare_memory::TESTS,
+    compare_open_loop::TESTS,
     compare_outcome::TESTS,
     compare_prove::TESTS,
     compare_runs::TESTS,

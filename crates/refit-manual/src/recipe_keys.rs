@@ -33,6 +33,7 @@ fn key_of(schema: &Value, name: &str) -> Option<String> {
         ("OperationsRegex", "load.operations"),
         ("MetricEntry", "[load.metrics.NAME]"),
         ("LoadKnob", "[load.knobs.NAME]"),
+        ("OpenEntry", "[load.open]"),
         ("ProgressEntry", "load.progress"),
         ("ReadyEntry", "service.ready"),
         ("Needs", "[needs] and [promise.needs]"),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use refit_knobs::{Settings, Variant};
+use refit_load::Protocol;
 use refit_run::printable;
 use regex_lite::Regex;
 
@@ -13,6 +14,7 @@ use crate::error::RecipeError;
 use crate::file::{Operations, RecipeFile};
 use crate::folder::Folder;
 use crate::metrics::{all_built_in, is_built_in_for};
+use crate::open_loop::{ARRIVALS_KNOB, RATE_KNOB};
 use crate::output::{LoadMetric, Progress, Source, Work};
 use crate::records::{AnswerRecord, DdlRecord};
 use crate::start::{Ready, ServiceStart};
@@ -312,6 +314,44 @@ impl Checker<'_> {
                 };
                 return Err(self.wrong(&format!("{key}.default"), problem));
             }
+        }
+        Ok(())
+    }
+
+    pub fn open_loop(&self) -> Result<(), RecipeError> {
+        let Some(open) = &self.file.load.open else {
+            return Ok(());
+        };
+        let key = |key: &str| format!("load.open.{key}");
+        if self.file.service.start.is_none() {
+            let problem = "requests are sent to a service; declare `service.start`";
+            return Err(self.wrong("load.open", problem));
+        }
+        for name in [RATE_KNOB, ARRIVALS_KNOB] {
+            if self.file.load.knobs.contains_key(name) {
+                let problem = "with [load.open] refit declares it; choose another name";
+                return Err(self.wrong(&format!("load.knobs.{name}"), problem));
+            }
+        }
+        let Some(protocol) = Protocol::named(&open.protocol) else {
+            let known = Protocol::ALL.map(|(name, _)| name).join(", ");
+            let problem = format!("no such protocol `{}`; write one of {known}", open.protocol);
+            return Err(self.wrong(&key("protocol"), problem));
+        };
+        match (&open.tcp, &open.unix) {
+            (Some(port), None) if self.file.service.ports.contains(port) => {}
+            (Some(port), None) => {
+                let problem = format!("`{port}` is not among `service.ports`");
+                return Err(self.wrong(&key("tcp"), problem));
+            }
+            (None, Some(_)) => {}
+            _ => return Err(self.wrong("load.open", "write either `tcp` or `unix`")),
+        }
+        if let Err(error) = protocol.request(&open.request) {
+            return Err(self.wrong(&key("request"), error.to_string()));
+        }
+        if !(1..=10_000).contains(&open.connections.unwrap_or(1)) {
+            return Err(self.wrong(&key("connections"), "write a number from 1 to 10000"));
         }
         Ok(())
     }

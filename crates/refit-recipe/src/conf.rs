@@ -75,6 +75,22 @@ pub enum ConfError {
         /// As the recipe has it.
         default: String,
     },
+    /// Only requests at a rate arrive.
+    #[error("load.arrivals is of requests at a rate\n  add the rate, as in load.rate=200/s")]
+    NeedsRate,
+    /// Latencies at a rate are compared with latencies at a rate.
+    #[error(
+        "a variant has load.rate and the baseline has none, or the other way round\n  give all of them one: --with load.rate=200/s"
+    )]
+    MixedLoops,
+    /// It is of the command that an open loop replaces.
+    #[error(
+        "{setting} is of the closed loop, and load.rate sends requests at their times\n  leave out one of the two"
+    )]
+    ClosedOnly {
+        /// The setting.
+        setting: String,
+    },
     /// The line is not there, or more than once.
     #[error("{setting}: {} holds `{line}` {count} times as a whole line, and it has to be there once", file.display())]
     Line {

@@ -5,6 +5,7 @@
 
 mod conf;
 mod load;
+mod open;
 #[cfg(feature = "schema")]
 mod schema;
 
@@ -14,6 +15,7 @@ use serde::Deserialize;
 
 pub use conf::{Conf, ConfEntry};
 pub use load::LoadKnob;
+pub use open::OpenEntry;
 #[cfg(feature = "schema")]
 pub use schema::schema;
 
@@ -226,6 +228,9 @@ pub struct Load {
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = { "pattern": "^[a-z][a-z0-9_]*$" })))]
     pub knobs: BTreeMap<String, LoadKnob>,
+    /// requests of refit's own in place of command, each at its time: load.rate=NUMBER/s. The load has to be one on a
+    /// service (code)
+    pub open: Option<OpenEntry>,
     /// for each of warmup, command and drain; default 60s
     pub timeout: Option<Time>,
     /// metrics in the output of command, by name; a name is none of refit's own

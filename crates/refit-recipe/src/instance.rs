@@ -59,6 +59,7 @@ pub struct Instance {
     tmpfs: PathBuf,
     base: PathBuf,
     ports: Vec<(String, Port)>,
+    operations: Option<u64>,
     env: Vec<(String, String)>,
     /// As root: the user that everything runs as.
     user: Option<User>,
@@ -104,8 +105,11 @@ impl Instance {
             ("REFIT_RECIPE".to_owned(), text(&folder)),
             ("PATH".to_owned(), command_path()),
         ];
-        if let Work::Number(full, brief) = recipe.work {
-            let operations = if options.brief { brief } else { full };
+        let operations = match recipe.work {
+            Work::Number(full, brief) => Some(if options.brief { brief } else { full }),
+            Work::Read(_) => None,
+        };
+        if let Some(operations) = operations {
             env.push(("REFIT_OPERATIONS".to_owned(), operations.to_string()));
         }
         for (name, port) in &ports {
@@ -134,6 +138,7 @@ impl Instance {
             hook_output: printed(".hook"),
             recipe: recipe.clone(),
             tree: options.tree,
+            operations,
             dir,
             tmpfs,
             base,
@@ -157,6 +162,12 @@ impl Instance {
     #[must_use]
     pub fn env(&self) -> &[(String, String)] {
         &self.env
+    }
+
+    /// How many operations the load does, where the recipe has a number.
+    #[must_use]
+    pub fn operations(&self) -> Option<u64> {
+        self.operations
     }
 
     /// The recipe.

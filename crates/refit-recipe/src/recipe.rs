@@ -112,6 +112,7 @@ impl Recipe {
         checked.texts()?;
         checked.series()?;
         checked.load_knobs()?;
+        checked.open_loop()?;
         checked.conf()?;
         checked.promise()?;
         Ok(Recipe {
@@ -147,7 +148,12 @@ impl Recipe {
     /// The metric that its verdict is about.
     #[must_use]
     pub fn main(&self) -> &str {
-        self.file.main.as_deref().unwrap_or(RATE)
+        let main = self.file.main.as_deref().unwrap_or(RATE);
+        match self.open_loop() {
+            // The rate is given, and the command's own metrics are not there.
+            Some(open) if main == RATE || self.file.load.metrics.contains_key(main) => open.main(),
+            _ => main,
+        }
     }
 
     /// All runs load the same start of its service.
@@ -173,7 +179,11 @@ impl Recipe {
     /// What of it goes into a result.
     #[must_use]
     pub fn record(&self) -> RecipeRecord {
-        let metrics = self.file.load.metrics.iter();
+        let open = self.open_loop();
+        let metrics = match open {
+            Some(open) => open.metrics(),
+            None => self.load_metrics(),
+        };
         RecipeRecord {
             name: self.file.name.clone(),
             folder: self
@@ -188,15 +198,11 @@ impl Recipe {
             is_service: self.service.is_some(),
             keeps_service: self.keeps_service(),
             has_promise: self.file.promise.is_some(),
-            metrics: metrics
-                .map(|(name, entry)| LoadMetricRecord {
-                    name: name.clone(),
-                    unit: entry.unit,
-                    better: entry.better,
-                    about: entry.about.clone(),
-                })
-                .collect(),
-            series: self.file.series.clone(),
+            metrics,
+            series: match open {
+                Some(open) => vec![open.series()],
+                None => self.file.series.clone(),
+            },
             why: self.why(),
             applies_to: self.file.applies_to.clone(),
             health: self.file.health.clone(),
@@ -209,6 +215,19 @@ impl Recipe {
             then: self.then.clone(),
             ddl: self.ddl.clone(),
         }
+    }
+
+    /// The metrics that the load's command prints.
+    fn load_metrics(&self) -> Vec<LoadMetricRecord> {
+        let metrics = self.file.load.metrics.iter();
+        metrics
+            .map(|(name, entry)| LoadMetricRecord {
+                name: name.clone(),
+                unit: entry.unit,
+                better: entry.better,
+                about: entry.about.clone(),
+            })
+            .collect()
     }
 
     /// Every command that a run makes, with the key that holds it.

@@ -111,6 +111,9 @@ pub struct SeriesRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(extend("items" = { "type": "number", "exclusiveMinimum": 0 })))]
     pub at: Vec<f64>,
+    /// the axis of the curve has the names of the metrics and not the numbers of `at`
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub named: bool,
 }
 
 /// A metric that a recipe reads from its load's output.

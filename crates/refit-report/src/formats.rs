@@ -7,11 +7,11 @@ pub mod junit;
 use std::path::PathBuf;
 
 use refit_crash::CrashReport;
-use refit_lab::{Comparison, Pool, Tuning};
+use refit_lab::{Comparison, Pool, Scan, Tuning};
 use refit_run::RunReport;
 use refit_run::series::Series;
 
-use crate::{Compared, Kept, crash, history_html, pool, run_html, tuning_html, watch};
+use crate::{Compared, Kept, crash, history_html, pool, run_html, scan, tuning_html, watch};
 
 /// Draws comparisons, each with its file, and which changes were kept.
 pub type DrawHistory = fn(&[(PathBuf, Comparison)], &Kept) -> String;
@@ -38,6 +38,8 @@ pub struct ResultFormat {
     pub tuning: Option<fn(&Tuning, &str) -> String>,
     /// Draws a pool.
     pub pool: Option<fn(&Pool) -> String>,
+    /// Draws a scan.
+    pub scan: Option<fn(&Scan) -> String>,
     /// Draws the comparisons of a directory.
     pub history: Option<DrawHistory>,
 }
@@ -59,6 +61,7 @@ const fn of_comparisons(
         run: None,
         tuning: None,
         pool: None,
+        scan: None,
         history: None,
     }
 }
@@ -67,6 +70,7 @@ const fn of_comparisons(
 pub const MARKDOWN: ResultFormat = ResultFormat {
     crash: Some(crash::markdown),
     pool: Some(pool::markdown),
+    scan: Some(scan::markdown),
     ..of_comparisons("--md", "Write the table as Markdown", Compared::markdown)
 };
 
@@ -82,6 +86,7 @@ pub const FORMATS: &[ResultFormat] = &[
         run: Some(run_html),
         tuning: Some(tuning_html),
         pool: Some(pool::html),
+        scan: Some(scan::html),
         history: Some(history_html),
         ..of_comparisons(
             "--html",
@@ -92,10 +97,11 @@ pub const FORMATS: &[ResultFormat] = &[
     ResultFormat {
         series: Some(watch::svg),
         pool: Some(pool::svg),
+        scan: Some(scan::svg),
         ..of_comparisons(
             "--svg",
             "Draw every run as SVG, its order against its ratio; with --prove gain against loss; of a pool the effect on \
-             each machine",
+             each machine; with --scan the effect at each value",
             Compared::svg,
         )
     },

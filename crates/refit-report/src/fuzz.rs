@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use refit_crash::CrashReport;
 use refit_fuzz::Target;
-use refit_lab::{Pool, Tuning};
+use refit_lab::{Pool, Scan, Tuning};
 use refit_run::series::Series;
 use serde::Serialize;
 
@@ -281,6 +281,27 @@ fn pools() {
             is_plain(&crate::pool::markdown(&pool));
             is_page(&crate::pool::html(&pool));
             is_picture(&crate::pool::svg(&pool));
+        });
+}
+
+#[test]
+fn scans() {
+    Target::new(env!("CARGO_MANIFEST_DIR"), "scans")
+        .seeds([json(&crate::scan::tests::sample())])
+        .words(WORDS)
+        .longest(256 << 10)
+        .mutations(3)
+        .memory(64 << 20, 1 << 10)
+        .run(|input| {
+            let Ok(scan) = serde_json::from_slice::<Scan>(input) else {
+                return;
+            };
+            for width in WIDTHS {
+                is_plain(&crate::scan::terminal(&scan, &style(width)));
+            }
+            is_plain(&crate::scan::markdown(&scan));
+            is_page(&crate::scan::html(&scan));
+            is_picture(&crate::scan::svg(&scan));
         });
 }
 

@@ -196,7 +196,8 @@ pub enum At {
 pub type Place = [At; 2];
 
 impl At {
-    fn text(self) -> String {
+    /// As an attribute has it.
+    pub fn text(self) -> String {
         match self {
             At::Px(px) => number(px),
             At::Part(breadth) => part(breadth),

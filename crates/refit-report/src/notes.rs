@@ -6,6 +6,7 @@ mod conduct;
 mod ddl;
 mod memory;
 mod note;
+mod open_loop;
 mod verdicts;
 mod waits;
 mod witness;
@@ -52,6 +53,7 @@ pub fn notes(comparison: &Comparison) -> Vec<Note> {
         .iter()
         .filter_map(|row| weight(&comparison.experiment, row));
     notes.extend(weights);
+    notes.extend(open_loop::open_loop(&comparison.experiment));
     notes.push(note("", Tone::Plain, summary(comparison)));
     notes.extend(witness::witness(&comparison.experiment));
     notes.extend(fewer_durable(&comparison.experiment));

@@ -1,4 +1,13 @@
-//! A scan: what a candidate changes at each value of one setting.
+//! A scan: what a candidate changes at each value of one setting, as text, as a page and as a picture.
+
+mod chart;
+mod html;
+mod svg;
+
+pub use html::html;
+pub use svg::svg;
+
+use std::fmt::Write;
 
 use refit_lab::{Comparison, Scan, ScanPoint};
 use refit_run::printable;
@@ -6,11 +15,12 @@ use refit_stats::FEWEST_PAIRS;
 
 use crate::fold::fold;
 use crate::format;
+use crate::markdown::{code, escaped, grid, in_markdown, origin};
 use crate::paint::Style;
 use crate::row::{Row, rows};
 use crate::standing::{Standing, candidates, standing};
 use crate::table::{Column, lines, width};
-use crate::title::title;
+use crate::title::{subject, title};
 
 /// What a candidate comes to at a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,6 +65,10 @@ impl Word {
             Word::Out => "is disqualified",
         }
     }
+
+    fn is_decided(self) -> bool {
+        matches!(self, Word::Gains | Word::Loses | Word::Same)
+    }
 }
 
 /// The answer, and a table of every candidate at every value; every line ends with a newline.
@@ -65,6 +79,46 @@ pub fn terminal(scan: &Scan, style: &Style) -> String {
         return out.join("\n") + "\n";
     };
     out.extend(fold(&title(&first.comparison.experiment), style.width));
+    let columns = columns(scan);
+    let mut shown: Vec<&Column> = columns.iter().collect();
+    // Those that can be left out where a terminal is narrow; the answer has the class.
+    for title in ["class", "round pairs", "baseline"] {
+        if width(&shown) > style.width {
+            shown.retain(|column| column.title != title);
+        }
+    }
+    out.extend(lines(&shown, style.colour));
+    out.extend(fold(&together(scan), style.width));
+    out.extend(
+        more_time(scan)
+            .iter()
+            .flat_map(|text| fold(text, style.width)),
+    );
+    out.push(String::new());
+    out.join("\n")
+}
+
+/// GitHub's Markdown.
+#[must_use]
+pub fn markdown(scan: &Scan) -> String {
+    let mut out = format!("{}\n\n", in_markdown(&answer(scan)));
+    if let Some(first) = scan.points.first() {
+        let subject = subject(&first.comparison.experiment);
+        let _ = writeln!(out, "**refit compare --scan** {}\n", code(&subject));
+        out.push_str(&grid(&columns(scan).iter().collect::<Vec<_>>()));
+    }
+    out.push('\n');
+    for text in [Some(together(scan)), more_time(scan)].iter().flatten() {
+        let _ = writeln!(out, "- {}", escaped(text));
+    }
+    let started = scan.points.first();
+    let started = started.map_or(0, |point| point.comparison.experiment.started_unix);
+    out.push_str(&origin(&scan.refit, started));
+    out
+}
+
+/// The table: every candidate at every value.
+fn columns(scan: &Scan) -> Vec<Column> {
     let all: Vec<(&ScanPoint, Row)> = scan
         .points
         .iter()
@@ -76,7 +130,7 @@ pub fn terminal(scan: &Scan, style: &Style) -> String {
         .collect();
     let of = |cell: fn(&(&ScanPoint, Row)) -> String| all.iter().map(cell);
     let level = format::magnitude(1.0 - refit_stats::OVERALL_ALPHA);
-    let columns = [
+    vec![
         Column::numbers(&scan.setting, of(|(point, _)| point.value.clone())),
         Column::numbers("baseline", of(|(point, _)| baseline(&point.comparison))),
         Column::words("variant", of(|(_, row)| row.name.clone())),
@@ -91,27 +145,29 @@ pub fn terminal(scan: &Scan, style: &Style) -> String {
             of(|(point, _)| point.comparison.experiment.plan.pairs.to_string()),
         ),
         Column::words("class", of(|(_, row)| row.class.clone())),
-    ];
-    let mut shown: Vec<&Column> = columns.iter().collect();
-    // Those that can be left out where a terminal is narrow; the answer has the class.
-    for title in ["class", "round pairs", "baseline"] {
-        if width(&shown) > style.width {
-            shown.retain(|column| column.title != title);
-        }
-    }
-    out.extend(lines(&shown, style.colour));
-    let together = format!(
+    ]
+}
+
+/// What the intervals hold for.
+fn together(scan: &Scan) -> String {
+    let level = format::magnitude(1.0 - refit_stats::OVERALL_ALPHA);
+    format!(
         "the intervals hold together at {level} for the {} values that were named",
         scan.named
-    );
-    out.extend(fold(&together, style.width));
-    out.extend(
-        more_time(scan)
-            .iter()
-            .flat_map(|text| fold(text, style.width)),
-    );
-    out.push(String::new());
-    out.join("\n")
+    )
+}
+
+/// The candidates in the order in which they were named.
+fn names(scan: &Scan) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for point in &scan.points {
+        for row in candidates(&point.comparison) {
+            if !names.contains(&row.name) {
+                names.push(row.name);
+            }
+        }
+    }
+    names
 }
 
 /// Where there were too few round pairs for an interval, with the budget of six of them at each value.
@@ -147,15 +203,7 @@ fn baseline(comparison: &Comparison) -> String {
 
 /// What each candidate does, and whether that depends on the setting.
 fn answer(scan: &Scan) -> String {
-    let mut names: Vec<String> = Vec::new();
-    for point in &scan.points {
-        for row in candidates(&point.comparison) {
-            if !names.contains(&row.name) {
-                names.push(row.name);
-            }
-        }
-    }
-    let told: Vec<(String, bool)> = names.iter().map(|name| told(scan, name)).collect();
+    let told: Vec<(String, bool)> = names(scan).iter().map(|name| told(scan, name)).collect();
     let words: Vec<String> = told.iter().map(|(words, _)| words.clone()).collect();
     let lead = match told.iter().any(|(_, differs)| *differs) {
         true => format!("It depends on {}: ", scan.setting),
@@ -223,16 +271,17 @@ fn told(scan: &Scan, name: &str) -> (String, bool) {
             ));
         }
     }
-    let decided = |word: &Word| matches!(word, Word::Gains | Word::Loses | Word::Same);
-    let mut words = found.iter().map(|(word, ..)| *word).filter(decided);
+    let words = found.iter().map(|(word, ..)| *word);
+    let mut words = words.filter(|word| word.is_decided());
     let first = words.next();
     let differs = words.any(|word| Some(word) != first);
     (format!("`{name}` ({class}) {}", parts.join(", ")), differs)
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use refit_lab::Verdict;
+    use roxmltree::Document;
 
     use super::*;
     use crate::sample;
@@ -312,5 +361,78 @@ mod tests {
         // Three times as many pairs, at two values of a minute each.
         let text = "too few round pairs for an interval at env.N=2: repeat with --budget 6m";
         assert_eq!(more_time(&scan).as_deref(), Some(text));
+    }
+
+    /// Few runs, at three values.
+    pub(crate) fn sample() -> Scan {
+        let mut scan = scan(Some(Verdict::Slower));
+        let effect = sample::effect_mut(&mut scan.points[1].comparison, 1, "wall");
+        (effect.change, effect.interval) = (0.31, Some([0.22, 0.4]));
+        let mut third = scan.points[1].clone();
+        let effect = sample::effect_mut(&mut third.comparison, 1, "wall");
+        (effect.change, effect.interval) = (0.02, Some([-0.05, 0.09]));
+        effect.verdict = Some(Verdict::Inconclusive);
+        third.value = "100".to_owned();
+        scan.points.push(third);
+        for point in &mut scan.points {
+            let runs = &mut point.comparison.experiment.runs;
+            *runs = runs.as_mut_slice()[..12].iter().cloned().collect();
+        }
+        scan.named = 3;
+        scan
+    }
+
+    fn with_class(document: &Document, class: &str) -> Vec<f64> {
+        let nodes = document.descendants();
+        let of = nodes.filter(|node| {
+            let classes = node.attribute("class").unwrap_or_default();
+            classes.split(' ').any(|one| one == class)
+        });
+        let at = of.map(|node| node.attribute("cx").or(node.attribute("x1")).unwrap());
+        at.map(|at| at.trim_end_matches('%').parse().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn every_effect_is_in_the_chart_where_its_value_lies() {
+        let scan = sample();
+        let candidates = names(&scan).len();
+        if let Some(directory) = std::env::var_os("REFIT_SAMPLE_HTML") {
+            let directory = std::path::Path::new(&directory);
+            std::fs::write(directory.join("scan.html"), html(&scan)).unwrap();
+            std::fs::write(directory.join("scan.svg"), svg(&scan)).unwrap();
+        }
+        let text = html(&scan);
+        let body = text.strip_prefix("<!DOCTYPE html>\n").unwrap();
+        let document = Document::parse(body).unwrap();
+        let estimates = with_class(&document, "estimate");
+        assert_eq!(estimates.len(), 3 * candidates);
+        assert_eq!(with_class(&document, "reach").len(), 3 * candidates);
+        // Two of three values are joined with the next one.
+        assert_eq!(with_class(&document, "course").len(), 2 * candidates);
+        // 1, 2 and 100 on a logarithmic scale, whatever the first candidate is shifted by.
+        let [one, two, hundred] = [0, 1, 2].map(|at| estimates[at]);
+        let part = (two - one) / (hundred - one);
+        assert!(
+            (part - 2.0_f64.ln() / 100.0_f64.ln()).abs() < 0.01,
+            "{part}"
+        );
+        assert_eq!(with_class(&document, "undecided").len(), 4);
+        Document::parse(&svg(&scan)).unwrap();
+        assert!(markdown(&scan).contains("| 100 | "), "{}", markdown(&scan));
+    }
+
+    #[test]
+    fn values_that_are_no_numbers_are_not_joined() {
+        let mut scan = sample();
+        for (point, value) in scan.points.iter_mut().zip(["reads", "writes", "1"]) {
+            point.value = value.to_owned();
+        }
+        let text = svg(&scan);
+        let document = Document::parse(&text).unwrap();
+        assert_eq!(with_class(&document, "course").len(), 0);
+        for value in [">reads<", ">writes<", ">1<"] {
+            assert!(text.contains(value), "{text}");
+        }
     }
 }

@@ -101,6 +101,7 @@ mod tests {
             title: "how | long".to_owned(),
             metrics: vec!["p99".to_owned(), "pss".to_owned(), "gone".to_owned()],
             at: Vec::new(),
+            named: false,
         }];
         let tables = tables(&comparison);
         assert_eq!(tables[0].metrics, ["p99", "pss"]);

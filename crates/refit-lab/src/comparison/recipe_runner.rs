@@ -2,6 +2,7 @@
 //! load on it, the check of the result.
 
 mod long_lived;
+mod open_load;
 mod phase;
 mod program;
 mod service;
@@ -12,7 +13,9 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use refit_knobs::Settings;
-use refit_recipe::{ConfSteps, Hook, Instance, InstanceDirectory, Recipe, has_own_network};
+use refit_recipe::{
+    ConfError, ConfSteps, Hook, Instance, InstanceDirectory, Recipe, has_own_network,
+};
 use refit_run::tree::Part;
 use refit_stats::Rng;
 
@@ -55,6 +58,8 @@ impl<'a> RecipeRunner<'a> {
             environment_bytes: 0,
             padding: 0,
             rng: Rng::new(request.seed ^ 0x7061_6464_696e_6721),
+            schedules: Rng::new(request.seed ^ 0x6172_7269_7661_6c73),
+            schedule_seed: request.seed,
             prepared: Cell::new(0),
             unsettled: 0,
             expected_outcome: None,
@@ -73,7 +78,10 @@ impl<'a> RecipeRunner<'a> {
             for (name, value) in &runner.launches[variant].0.conf {
                 recipe.conf(name, value)?;
             }
-            recipe.with_load(&runner.launches[variant].0.load)?;
+            let of = |variant: usize| recipe.with_load(&runner.launches[variant].0.load);
+            if of(variant)?.open_loop().is_some() != of(0)?.open_loop().is_some() {
+                return Err(ConfError::MixedLoops.into());
+            }
             let prepared = runner.prepare(variant, &[], vec!["true".to_owned()], None)?;
             runner.environment_bytes = runner.environment_bytes.max(prepared.environment_bytes());
             prepared.session.remove();
@@ -143,6 +151,7 @@ fn shares(recipe: &Recipe, why: &str) -> Warning {
 impl Runs for RecipeRunner<'_> {
     fn next_pair(&mut self) {
         self.padding = next_padding(&mut self.rng);
+        self.schedule_seed = self.schedules.next_u64();
     }
 
     fn check_room(&self, runs: usize) -> Result<(), LabError> {

@@ -69,6 +69,7 @@ fn record(loaded: Loaded) -> LoadRecord {
             .collect(),
         outcome: String::new(),
         answers: Vec::new(),
+        latencies: None,
         service: None,
     }
 }

@@ -19,7 +19,12 @@ impl Experiment {
         let (command, main, record, mut environment) = match &request.subject {
             Subject::Command(subject) => {
                 let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-                (words(&subject.words), "wall", None, here(&directory))
+                (
+                    words(&subject.words),
+                    "wall".to_owned(),
+                    None,
+                    here(&directory),
+                )
             }
             Subject::Recipe(subject) => {
                 let with = request.with.launch().load;
@@ -28,7 +33,7 @@ impl Experiment {
                 let recipe = with_load.as_ref().unwrap_or(&subject.recipe);
                 let record = recipe.record();
                 let name = vec![record.name.clone()];
-                let main = subject.recipe.main();
+                let main = recipe.main().to_owned();
                 (name, main, Some(record), here(&subject.dir))
             }
             Subject::Replicas(replicas) => {
@@ -40,7 +45,7 @@ impl Experiment {
                     fixed: replicas.fixed(),
                     ..Environment::default()
                 };
-                (words, LOAD, Some(record), elsewhere)
+                (words, LOAD.to_owned(), Some(record), elsewhere)
             }
         };
         let input = match &request.subject {
@@ -59,7 +64,7 @@ impl Experiment {
             command,
             options: request.options.clone(),
             input: input.map(|path| path.display().to_string()),
-            main: main.to_owned(),
+            main,
             recipe: record,
             unavailable: request.unavailable.clone(),
             with: setting_records(&request.with, request.subject.recipe()),

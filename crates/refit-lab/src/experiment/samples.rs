@@ -56,9 +56,32 @@ pub struct LoadRecord {
     /// Exact answers; stored once, with the variant.
     #[serde(skip)]
     pub answers: Vec<AnswerRecord>,
+    /// What each request of an open loop took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latencies: Option<LatencyRecord>,
     /// The service under it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceRecord>,
+}
+
+/// What the requests of an open loop took in one run, from when each was due until its answer had come.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LatencyRecord {
+    /// Each time that occurred, in nanoseconds, exact to 0.1 %, and how many requests took it; rising.
+    pub counts: Vec<[u64; 2]>,
+    /// What refit itself was late by when it sent them, for 99 % of them at most, in nanoseconds.
+    pub late_p99_ns: u64,
+    /// The same for the latest of them.
+    pub late_max_ns: u64,
+    /// Requests for which no connection was free when they were due.
+    pub held: u64,
+    /// How many connections were open in the end.
+    pub connections: usize,
+    /// The seed of the times at which they were due.
+    pub schedule_seed: u64,
+    /// The thread that sent them ran before all ordinary ones (SCHED_FIFO).
+    pub ran_first: bool,
 }
 
 impl Samples {

@@ -83,13 +83,12 @@ pub fn draw(svg: &mut Svg, comparison: &Comparison, series: &SeriesRecord, top: 
         GREY,
         &[],
     );
-    for at in &series.at {
-        svg.text(
-            [x(*at), lower + 22.0],
-            Anchor::Middle,
-            TEXT,
-            &axis_label(*at),
-        );
+    for (name, at) in series.metrics.iter().zip(&series.at) {
+        let label = match series.named {
+            true => name.clone(),
+            false => axis_label(*at),
+        };
+        svg.text([x(*at), lower + 22.0], Anchor::Middle, TEXT, &label);
     }
     for (variant, points) in &curves {
         let stroke = colour(&comparison.experiment, *variant);
@@ -193,6 +192,7 @@ mod tests {
             title: "by size".to_owned(),
             metrics: vec!["p99".to_owned(), "rate".to_owned()],
             at: vec![10.0, 4000.0],
+            named: false,
         }];
         let text = svg(&comparison);
         let document = Document::parse(&text).unwrap();
@@ -211,6 +211,22 @@ mod tests {
         );
         assert!(
             text.contains(">4,000<") && text.contains("by size"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn an_axis_of_percentiles_has_their_names() {
+        let mut comparison = sample::service();
+        comparison.experiment.recipe.as_mut().unwrap().series = vec![SeriesRecord {
+            title: "by percentile".to_owned(),
+            metrics: vec!["p99".to_owned(), "rate".to_owned()],
+            at: vec![100.0, 4000.0],
+            named: true,
+        }];
+        let text = svg(&comparison);
+        assert!(
+            text.contains(">p99<") && !text.contains(">4,000<"),
             "{text}"
         );
     }

@@ -117,6 +117,7 @@ fn load(variant: &str, rate: f64, pair: usize) -> LoadRecord {
         values: BTreeMap::from([("p99".to_owned(), p99)]),
         outcome: "2000 delivered".to_owned(),
         answers: Vec::new(),
+        latencies: None,
         service: Some(service_record(variant, window_s, pair)),
     }
 }

@@ -132,7 +132,10 @@ impl Output {
 
     /// Writes the comparisons of a scan.
     pub fn write_scan(&self, scan: &Scan) -> Result<()> {
-        self.draw("scan", Some(scan), |_| None::<fn() -> String>)
+        let shown: &Scan = &bounded(scan);
+        self.draw("scan", Some(scan), |format| {
+            format.scan.map(|draw| move || draw(shown))
+        })
     }
 
     /// Whatever was asked for. `draw` draws `what` in a format, if it has that; `json`: it is stored as a whole too.

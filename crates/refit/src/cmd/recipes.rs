@@ -84,12 +84,21 @@ fn show(args: &RecipeNameArgs) -> Result<bool> {
             page.line(3, format!("not available here: {reason}"));
         }
     }
-    if !recipe.file.load.knobs.is_empty() {
+    let open = recipe.file.load.open.as_ref();
+    if open.is_some() || !recipe.file.load.knobs.is_empty() {
         page.heading("load");
     }
     for (name, knob) in &recipe.file.load.knobs {
         page.line(1, format!("load.{name}={}", knob.default));
         page.line(3, &knob.about);
+    }
+    if let Some(open) = open {
+        page.line(1, "load.rate=NUMBER/s");
+        let text = format!(
+            "refit sends `{}` ({}) at this rate in place of load.command; load.arrivals=constant or poisson",
+            open.request, open.protocol
+        );
+        page.line(3, text);
     }
     let budget = at_most(recipe.budget.unwrap_or(DEFAULT_BUDGET));
     page.line(0, "");

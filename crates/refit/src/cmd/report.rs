@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use refit_lab::Comparison;
 use refit_lab::experiment::Role;
-use refit_report::{Kept, crash, history, pool, run_summary, tuning, watch};
+use refit_report::{Kept, crash, history, pool, run_summary, scan, tuning, watch};
 
 use super::bounded::bounded;
 use super::named_file;
@@ -58,12 +58,9 @@ fn redraw(args: &ReportArgs) -> Result<()> {
             Stored::Pool(pool) => {
                 print::result(&pool::terminal(&bounded(&*pool), &print::style()))?
             }
-            Stored::Scan(_) if args.output.any() => {
-                let option = args.output.other_than(&[]).unwrap_or_default();
-                bail!("{option}: a scan is drawn as text alone\n  leave out {option}");
-            }
+            Stored::Scan(scan) if args.output.any() => output.write_scan(&scan)?,
             Stored::Scan(scan) => {
-                print::result(&refit_report::scan(&bounded(&*scan), &print::style()))?;
+                print::result(&scan::terminal(&bounded(&*scan), &print::style()))?;
             }
             Stored::Tuning(record) if args.output.any() => {
                 output.write_tuning(&bounded(&*record), &directory(path))?;

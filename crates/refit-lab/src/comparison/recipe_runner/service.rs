@@ -3,16 +3,26 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use refit_recipe::{Hook, Instance, Service, last_lines};
+use refit_load::{Generated, LoadError, Plan};
+use refit_recipe::{Hook, Instance, OpenLoop, Service, last_lines};
 use refit_run::tree::{PROC, Part};
 use refit_run::{MemorySampler, Watch, fork_copies, memory_available, memory_sample, top_of};
 
-use super::phase::{Phase, RunError, out};
+use super::open_load;
+use super::phase::{Phase, RunError, failed, out};
 use super::state::{RecipeRunner, Watched};
 use super::window::Moment;
 use crate::comparison::runner::Made;
 use crate::experiment::ServiceRecord;
 use crate::memory_reason::MemoryReadings;
+
+/// What came of the measured window.
+enum Loaded {
+    /// How long the load's command took.
+    Closed(Duration),
+    /// Requests at their times.
+    Open(OpenLoop, Plan, Result<Box<Generated>, LoadError>),
+}
 
 impl RecipeRunner<'_> {
     pub(super) fn with_service(
@@ -104,7 +114,7 @@ impl RecipeRunner<'_> {
         let before = Moment::now(tree, watch);
         let mut sampler = MemorySampler::new(Instant::now());
         let mut readings = self.explains.then(MemoryReadings::new);
-        let window = service.run_hook(instance, Hook::Load, || {
+        let tick = || {
             let now = Instant::now();
             if sampler.due(now) {
                 let (members, parent) = members();
@@ -114,16 +124,35 @@ impl RecipeRunner<'_> {
             if let Some(readings) = &mut readings {
                 readings.tick(instance, watch);
             }
-        })?;
+        };
+        let open = instance.recipe().open_loop();
+        let loaded = match (open, instance.open_plan(self.schedule_seed)) {
+            (_, Err(problem)) => return out(problem),
+            (Some(open), Ok(Some(plan))) => {
+                let made = open_load::send(instance, service, &plan, tick);
+                Loaded::Open(open, plan, made.map(Box::new))
+            }
+            _ => Loaded::Closed(service.run_hook(instance, Hook::Load, tick)?),
+        };
         made.memory = readings.and_then(|readings| readings.reason(watch));
         let after = Moment::now(tree, watch);
         let available = memory_available(Path::new(PROC));
         let (members, parent) = members();
         let end = memory_sample(Path::new(PROC), &members, parent);
         let copies = fork_copies(Path::new(PROC), &members);
-        let mut record = match self.load_record(&instance.hook_text(), window) {
-            Ok(record) => record,
-            Err(reason) => return out(reason),
+        let mut record = match loaded {
+            Loaded::Closed(window) => match self.load_record(&instance.hook_text(), window) {
+                Ok(record) => record,
+                Err(reason) => return out(reason),
+            },
+            Loaded::Open(..) if !watched.service.is_alive(instance) => {
+                let output = last_lines(&instance.service_log);
+                return failed(format!("the service has ended during its load{output}"));
+            }
+            Loaded::Open(_, _, Err(error)) => return failed(error.to_string()),
+            Loaded::Open(open, plan, Ok(made)) => {
+                open_load::record(&open, &plan, self.schedule_seed, &made)?
+            }
         };
         let used = after.since(&before);
         let difference = |before: u64, now: u64| {

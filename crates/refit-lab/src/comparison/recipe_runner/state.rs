@@ -31,6 +31,9 @@ pub struct RecipeRunner<'a> {
     pub(super) environment_bytes: usize,
     pub(super) padding: usize,
     pub(super) rng: Rng,
+    /// Seeds of the times of an open loop's requests: the same for both rounds of a pair and all variants.
+    pub(super) schedules: Rng,
+    pub(super) schedule_seed: u64,
     pub(super) writeback: Writeback,
     pub(super) unsettled: usize,
     /// How many programs were prepared so far.
@@ -111,6 +114,7 @@ impl RecipeRunner<'_> {
             values: read_metrics(&self.recipe.metrics, text)?,
             outcome: String::new(),
             answers: Vec::new(),
+            latencies: None,
             service: None,
         })
     }

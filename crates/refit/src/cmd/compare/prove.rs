@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 use refit_crash::CrashReport;
 use refit_crash::filesystem::Kind;
 use refit_crash::machine_lacks;
+use refit_knobs::Settings;
 use refit_lab::Comparison;
 use refit_recipe::Recipe;
 use refit_report::Proof;
@@ -42,6 +43,12 @@ pub fn refuse(args: &CompareArgs, recipe: Option<&Recipe>) -> Result<()> {
         bail!("--cuts 0: nothing would be checked; take at least 1");
     }
     recipe.promise()?;
+    let with = Settings::parse(args.with.clone())?;
+    if recipe.with_load(&with.launch().load)?.open_loop().is_some() {
+        bail!(
+            "--prove cuts under the load of the recipe's promise, and load.rate is another one; leave out one of the two"
+        );
+    }
     Ok(())
 }
 

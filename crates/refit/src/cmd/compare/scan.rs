@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 use refit_knobs::Settings;
 use refit_lab::{Request, Scan, ScanPoint, Subject, compare};
+use refit_report::FORMATS;
 use refit_run::{interrupting_signal, on_interruption};
 
 use super::exit_code::{TROUBLE, code, interrupted};
@@ -23,7 +24,10 @@ pub fn refuse(args: &CompareArgs, asked: &ScanArg, request: &Request) -> Result<
     ];
     let given = given.into_iter().find(|(_, is_given)| *is_given);
     let given = given.map(|(option, _)| option);
-    if let Some(option) = given.or(args.output.other_than(&["--json"])) {
+    let drawn = FORMATS.iter().filter(|format| format.scan.is_some());
+    let drawn = drawn.map(|format| format.option);
+    let drawn: Vec<&str> = drawn.chain(["--json", "--github-summary"]).collect();
+    if let Some(option) = given.or(args.output.other_than(&drawn)) {
         bail!("{option} is of one comparison, and --scan makes several; leave out one of the two");
     }
     if let Subject::Replicas(_) = request.subject {
@@ -106,7 +110,10 @@ pub fn scan(args: &CompareArgs, asked: &ScanArg, request: &Request, output: &Out
     }
     let printed = match output.is_streamed() {
         true => Ok(()),
-        false => print::result(&refit_report::scan(&bounded(&scan), &print::style())),
+        false => print::result(&refit_report::scan::terminal(
+            &bounded(&scan),
+            &print::style(),
+        )),
     };
     output.write_scan(&scan)?;
     printed?;

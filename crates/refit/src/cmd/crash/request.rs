@@ -259,7 +259,12 @@ fn expect_conf(subject: &Subject, with: &Settings) -> Result<()> {
                     recipe.conf(name, value)?;
                 }
                 if let Some((name, value)) = setting.load() {
-                    recipe.with_load(&[(name.to_owned(), value.to_owned())])?;
+                    let asked = recipe.with_load(&[(name.to_owned(), value.to_owned())])?;
+                    if asked.open_loop().is_some() {
+                        bail!(
+                            "{setting} is of compare: a recipe's promise has a load of its own; leave it out"
+                        );
+                    }
                 }
             }
             Program::Command(_) if is_of_recipe => bail!(

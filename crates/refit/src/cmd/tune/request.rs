@@ -36,8 +36,12 @@ pub fn request(args: &TuneArgs, words: impl IntoIterator<Item = OsString>) -> Re
     if recipe.is_none() {
         args.instances.refuse()?;
     }
-    if let Some(recipe) = &recipe {
-        recipe.with_load(&with.launch().load)?;
+    if let Some(recipe) = &recipe
+        && recipe.with_load(&with.launch().load)?.open_loop().is_some()
+    {
+        bail!(
+            "load.rate is of compare, and tune looks for what takes less time or memory; leave it out"
+        );
     }
     prove::refuse(args, recipe.as_ref())?;
     let subject = match recipe {
