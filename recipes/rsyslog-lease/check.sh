@@ -26,4 +26,4 @@ awk -v count="$REFIT_OPERATIONS" '
 		if (lines != 2 * count) wrong(lines " lines instead of " 2 * count)
 		if (failed) exit 1
 		print count " clients answered, " lines " lines in the log"
-	}' messages
+	}' log/messages

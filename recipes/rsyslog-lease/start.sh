@@ -28,15 +28,19 @@ for node in null urandom; do mount --bind "/dev/$node" "dev/$node"; done
 mount --rbind /dev/shm dev/shm
 mount --rbind dev /dev
 
+# Root has mounted; its daemons are nobody, and stay so.
+as=
+[ "$(stat -c %u log)" = 0 ] || as="setpriv --reuid=nobody --regid=$(id -g nobody) --clear-groups --no-new-privs"
+
 pids=
 trap 'kill $pids 2>/dev/null || :; wait' EXIT
 trap 'exit 0' TERM
-rsyslogd -n -f rsyslog.conf -i NONE &
+$as rsyslogd -n -f rsyslog.conf -i NONE &
 pids=$!
-until [ -S socket ]; do
+until [ -S log/socket ]; do
 	kill -0 "$pids"
 	sleep 0.01
 done
-./lease "$REFIT_PORT_LEASE" &
+$as ./lease "$REFIT_PORT_LEASE" &
 pids="$pids $!"
 wait "$!"

@@ -9,6 +9,7 @@
 #include <aio.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/aio_abi.h>
 #include <linux/io_uring.h>
 #include <linux/openat2.h>
@@ -32,18 +33,28 @@
 #define KEPT 77
 #define SLOTS 12
 #define PAGE 4096
-/* Where the kernel places nothing by itself. */
+/* Where the kernel places nothing by itself: far below where it begins, and above the program. */
+#if UINTPTR_MAX > UINT32_MAX
 #define FAR_AWAY ((char *)0x100000000000)
+#else
+#define FAR_AWAY ((char *)0x20000000)
+#endif
 #define LONE_O_SYNC 04000000
 #ifndef __GLIBC__ /* musl before 1.2.5 has none */
 #define pwritev2(fd, parts, count, offset, how) syscall(SYS_pwritev2, fd, parts, count, offset, 0L, how)
+#endif
+#if LONG_MAX > INT32_MAX /* how 64 bits are passed to syscall(2) */
+#define WIDE(number) (number)
+#else
+#define WIDE(number) (number), (number) >> 31
 #endif
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
 enum kind { NONE, FILE_, DIRECT, DIRECTORY, PIPE, SOCKET, MEMORY, PATH, PROC, DEVICE };
 
 static struct { int fd; enum kind kind; } slots[SLOTS];
-static unsigned long state, number;
+static uint64_t state;
+static unsigned long number;
 static int step;
 static const char *program;
 static char *mapping;
@@ -329,7 +340,7 @@ static void sync_one(void) {
     enum kind kind;
     int fd = any_fd(&kind);
     long offset = one_in(8) ? -(long)draw(3) : (long)draw(9) * 1000, length = one_in(8) ? -1 : (long)draw(9) * 1000;
-    if (one_in(15)) length = INT64_MAX;
+    if (one_in(15)) length = LONG_MAX;
     unsigned how = ANY(ranges);
     int is_proc = kind == PROC;
     errno = KEPT;
@@ -341,8 +352,10 @@ static void sync_one(void) {
     case 6: case 7:
         told(sync_file_range(fd, offset, length, how), "sync_file_range %d %ld %ld %x", fd, offset, length, how); break;
     case 8:
-        told(syscall(SYS_sync_file_range, fd, offset, length, how), "SYS_sync_file_range %d %ld %ld %x", fd, offset, length,
-             how);
+#ifdef SYS_sync_file_range /* not on arm */
+        told(syscall(SYS_sync_file_range, fd, WIDE(offset), WIDE(length), how), "SYS_sync_file_range %d %ld %ld %x", fd,
+             offset, length, how);
+#endif
         break;
     case 9: if (fd < 0 || one_in(8)) told(syncfs(fd), "syncfs %d", fd); break;
     case 10: if (one_in(100)) { sync(); told(0, "sync"); } break;

@@ -69,7 +69,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// Its files lie below /run, and those of a timer with them.
-const UNIT: Subject = Subject {
+pub const UNIT: Subject = Subject {
     service: "cron",
     settings: &["malloc=jemalloc"],
     within: Some("1h"),

@@ -103,7 +103,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// By CONFIG SET, and by a restart.
-const REDIS: Subject = Subject {
+pub const REDIS: Subject = Subject {
     service: "redis-server",
     settings: &["malloc=jemalloc", "conf.maxmemory=1gb"],
     within: None,

@@ -1,5 +1,6 @@
 //! `refit crash RECIPE`: the folder that `refit compare` measures, cut.
 
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
@@ -15,6 +16,7 @@ pub const TESTS: &[Test] = &[
     test!(redis_loses_within_the_bound_that_its_recipe_declares).limit_seconds(240),
     test!(lmdb_loses_no_more_than_its_last_commit).limit_seconds(120),
     test!(a_bound_is_kept_or_found_to_be_wrong).limit_seconds(240),
+    test!(its_accounts_are_none_of_the_machine).limit_seconds(120),
     test!(what_cannot_be_cut_is_named_with_what_to_type),
     test!(the_commands_of_an_own_folder_are_agreed_to),
     test!(what_needs_root_says_what_to_type),
@@ -177,6 +179,46 @@ fn a_bound_is_kept_or_found_to_be_wrong(env: &TestEnv) -> Outcome {
         "{text}"
     );
     assert_eq!(text.matches("BREAKS ITS BOUND").count(), 1, "{text}");
+    Outcome::Pass
+}
+
+/// The recorded files belong to a number that the machine does not know, and the check sees the account's name for it.
+fn its_accounts_are_none_of_the_machine(env: &TestEnv) -> Outcome {
+    require_lab(env);
+    env.require_command("python3");
+    let real = env.run(&["id", "-u", "nobody"]);
+    let real = String::from_utf8_lossy(&real.stdout).trim().to_owned();
+    let folder = env.subdir("account");
+    let log = "import os\n\
+        log = os.open('log', os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)\n\
+        for n in range(10**9):\n\
+        \x20   os.write(log, b'%d\\n' % n)\n\
+        \x20   os.fsync(log)\n\
+        \x20   os.write(1, b'%d\\n' % n)\n";
+    env.file("account/log.py", log);
+    let checked = env.path("checked");
+    let recipe = format!(
+        "name = \"account\"\nquestion.en = \"?\"\nservice.user = \"nobody\"\n\
+         [load]\ncommand = \"true\"\noperations = 1\nunit = \"line\"\n\
+         [check]\ncommand = \"true\"\n\
+         [promise]\nabout = \"a\"\nacknowledged = \"b\"\n\
+         load = \"exec python3 $REFIT_RECIPE/log.py\"\n\
+         ack = \"fd:1\"\ncheck = \"test ! -e log || {{ stat -c '%u %U' log >>{checked}; cat log; }}\"\nlength = \"1s\"\n"
+    );
+    env.file("account/recipe.toml", &recipe);
+    crash(env, 0, &[&folder, "--yes", "--cuts", "12"]);
+    let text = fs::read_to_string(&checked).expect("it was written");
+    let owners: BTreeSet<&str> = text.lines().collect();
+    let [owner] = owners.iter().collect::<Vec<_>>()[..] else {
+        panic!("{owners:?}");
+    };
+    let own = owner.strip_suffix(" nobody").expect("the account's name");
+    assert!(
+        own != real && (61_184..=65_519).contains(&own.parse::<u32>().expect("a number")),
+        "{own}"
+    );
+    let after = env.run(&["id", "-u", "nobody"]);
+    assert_eq!(String::from_utf8_lossy(&after.stdout).trim(), real);
     Outcome::Pass
 }
 

@@ -25,7 +25,8 @@ pub struct Subject {
 }
 
 impl Subject {
-    fn apply(&self) -> Vec<&'static str> {
+    /// The words that apply it.
+    pub fn apply(&self) -> Vec<&'static str> {
         let mut words = vec!["apply", "--yes"];
         if let Some(within) = self.within {
             words.extend(["--confirm-within", within]);

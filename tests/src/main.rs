@@ -13,6 +13,7 @@ mod apply_booted_kills;
 mod apply_booted_kills_postfix;
 mod apply_booted_kills_schema;
 mod apply_booted_kills_servers;
+mod apply_booted_kills_together;
 mod apply_booted_kinds;
 mod apply_booted_mariadb;
 mod apply_booted_packages;
@@ -267,6 +268,7 @@ const TABLE: &[&[Test]] = &[
     apply_booted_kills_postfix::TESTS,
     apply_booted_kills_schema::TESTS,
     apply_booted_kills_servers::TESTS,
+    apply_booted_kills_together::TESTS,
     apply_booted_kinds::TESTS,
     apply_booted_mariadb::TESTS,
     apply_booted_packages::TESTS,

@@ -28,12 +28,14 @@ pub const TESTS: &[Test] = &[
     test!(of_two_applies_at_once).limit_seconds(7200),
 ];
 
-fn wanted() -> usize {
+/// REFIT_KILLS, or a few.
+pub fn wanted() -> usize {
     let wanted = std::env::var("REFIT_KILLS").ok();
     wanted.map_or(10, |text| text.parse().expect("REFIT_KILLS is a number"))
 }
 
-fn kill(mut child: Child) -> bool {
+/// Kills it; whether it had not ended yet.
+pub fn kill(mut child: Child) -> bool {
     let was_alive = child.try_wait().expect("it is our child").is_none();
     let _ = child.kill();
     child.wait().expect("it is our child");

@@ -1,10 +1,12 @@
 //! What instances of a recipe have of their own where root runs them: accounts, and a network.
 
+use std::fs;
 use std::path::Path;
 
 use crate::compared::printed;
 use crate::intruder::{self, Found};
 use crate::recipe_folder::{RecipeFolder, finish, refit};
+use crate::recipes::require;
 use crate::remains::base;
 use crate::runner::{Outcome, Test};
 use crate::test;
@@ -13,6 +15,8 @@ use crate::test_env::{TestEnv, described, expect_code, refit_path};
 pub const TESTS: &[Test] = &[
     test!(an_account_of_the_recipe_is_none_of_the_machine),
     test!(another_user_reaches_a_port_only_where_the_recipe_needs_the_network),
+    test!(the_daemons_of_postfix_are_not_root).limit_seconds(240),
+    test!(the_daemons_of_rsyslog_lease_are_not_root).limit_seconds(240),
     test!(where_no_namespaces_can_be_made_the_result_says_what_was_shared),
 ];
 
@@ -79,6 +83,56 @@ fn another_user_reaches_a_port_only_where_the_recipe_needs_the_network(env: &Tes
     assert!(open.iter().any(|way| way.starts_with("port ")), "{open:?}");
     let closed = beside_a_service(env, "closed", "false").entered;
     assert!(closed.is_empty(), "{closed:?}");
+    Outcome::Pass
+}
+
+/// The instance's processes, by their directory or their environment: a line of the effective user and the name.
+const WORKING: &str = "for p in /proc/[0-9]*; do { readlink $p/cwd; cat $p/environ; } 2>/dev/null | \
+    grep -qaF $REFIT_DIR && awk '/^Name/ { name = $2 } /^Uid/ { print $3, name }' $p/status; done; true";
+
+/// A shipped recipe whose load ends with that look; whose the daemons of these names are.
+fn expect_daemons(env: &TestEnv, recipe: &str, load: &str, daemons: &[&str]) {
+    env.require_root();
+    env.require_namespaces(&["--mount", "--net", "--user"]);
+    let folder = env.path("copy");
+    expect_code(&env.refit(&["recipes", "copy", recipe, &folder]), 0);
+    let (file, seen) = (env.path("copy/recipe.toml"), env.path("seen"));
+    let text = fs::read_to_string(&file).expect("it was copied");
+    let looking = text.replacen(load, &format!("{load} && {{ {WORKING}; }} >>{seen}"), 1);
+    assert_ne!(text, looking, "{recipe} has no such load");
+    fs::write(&file, looking).expect("ours");
+    let base = base(env);
+    let words = ["recipes", "check", "./copy", "--yes", "--dir", &base];
+    let output = finish(&mut refit(env, &words));
+    require(env, recipe, &output);
+    expect_code(&output, 0);
+    let seen = fs::read_to_string(&seen).expect("the load looked");
+    for daemon in daemons {
+        let mut users = seen.lines().filter_map(|line| {
+            let (user, name) = line.split_once(' ')?;
+            (name == *daemon).then(|| user.parse::<u32>().expect("a number"))
+        });
+        let first = users.next();
+        assert!(first.is_some(), "{daemon} is not in {seen}");
+        assert!(
+            first
+                .into_iter()
+                .chain(users)
+                .all(|user| (61_184..=65_519).contains(&user)),
+            "{daemon}: {seen}"
+        );
+    }
+}
+
+fn the_daemons_of_postfix_are_not_root(env: &TestEnv) -> Outcome {
+    let load = "sh $REFIT_RECIPE/load.sh $REFIT_OPERATIONS load.test";
+    expect_daemons(env, "postfix-cleanup", load, &["master", "qmgr", "cleanup"]);
+    Outcome::Pass
+}
+
+fn the_daemons_of_rsyslog_lease_are_not_root(env: &TestEnv) -> Outcome {
+    let load = "./ask $REFIT_PORT_LEASE load $REFIT_OPERATIONS";
+    expect_daemons(env, "rsyslog-lease", load, &["rsyslogd", "lease"]);
     Outcome::Pass
 }
 

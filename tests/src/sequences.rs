@@ -18,6 +18,7 @@ use crate::test_env::{TestEnv, expect_printed, refit_path};
 pub const TESTS: &[Test] = &[
     test!(a_program_answers_as_without_refit).limit_seconds(7200),
     test!(a_static_program_answers_as_without_refit).limit_seconds(7200),
+    test!(a_program_of_32_bits_answers_as_without_refit).limit_seconds(7200),
     test!(a_program_with_musl_answers_as_without_refit).limit_seconds(7200),
     test!(a_static_program_with_musl_answers_as_without_refit).limit_seconds(7200),
     test!(another_user_s_program_answers_as_without_refit).limit_seconds(7200),
@@ -173,6 +174,12 @@ fn a_program_answers_as_without_refit(env: &TestEnv) -> Outcome {
 fn a_static_program_answers_as_without_refit(env: &TestEnv) -> Outcome {
     env.require_root();
     compare(env, "static_call_sequences", &[], &[FILTERED])
+}
+
+/// Its calls have other numbers, and no preload reaches it.
+fn a_program_of_32_bits_answers_as_without_refit(env: &TestEnv) -> Outcome {
+    env.require_root();
+    compare(env, "static_i386_call_sequences", &[], &[FILTERED])
 }
 
 fn a_program_with_musl_answers_as_without_refit(env: &TestEnv) -> Outcome {

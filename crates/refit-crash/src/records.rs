@@ -3,13 +3,12 @@
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use refit_run::OwnName;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
-use rustix::process::geteuid;
+use refit_run::{OwnName, open_own};
+use rustix::fs::{FlockOperation, flock};
 
 use crate::error::{CrashError, io_error, unwritable};
 use crate::mode::State;
@@ -144,16 +143,15 @@ fn remove_abandoned() {
 /// Anybody may put anything in /var/tmp: what another user put there, and what is
 /// not a directory, is neither opened nor removed.
 fn is_abandoned(path: &Path) -> bool {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(directory) = rustix::fs::open(path, flags, Mode::empty()).map(File::from) else {
+    let Some(directory) = open_own(path) else {
         return false;
     };
-    let is_old_and_ours = directory.metadata().is_ok_and(|about| {
+    let is_old_directory = directory.metadata().is_ok_and(|about| {
         let age = about.modified().ok().and_then(|time| time.elapsed().ok());
-        about.uid() == geteuid().as_raw() && age.is_some_and(|age| age >= NEW)
+        about.is_dir() && age.is_some_and(|age| age >= NEW)
     });
     // Shared: another refit that looks at the same moment holds nothing.
-    is_old_and_ours
+    is_old_directory
         && !path.join(REPORT).exists()
         && flock(&directory, FlockOperation::NonBlockingLockShared).is_ok()
 }

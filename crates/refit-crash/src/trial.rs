@@ -9,12 +9,11 @@ use std::fs;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use refit_knobs::{Class, Setting, Settings};
-use refit_recipe::{Bound, has_own_network};
-use refit_run::namespaces::own_network;
+use refit_recipe::{Bound, Room};
 use refit_run::{InEffect, SettingReport, class_of};
 
 use crate::cuts;
-use crate::error::{CrashError, io_error, unwritable};
+use crate::error::{CrashError, unwritable};
 use crate::inspection::{self, Inspection};
 use crate::isolated::isolated;
 use crate::mode::{BoundRecord, Mode, RecordSummary, Role, State};
@@ -47,15 +46,18 @@ pub fn crash(request: &Request, progress: &mut impl Progress) -> Result<CrashRep
     if !missing.is_empty() {
         return Err(CrashError::Missing(missing));
     }
-    isolated(|| {
-        // No other user of the machine reaches its ports.
-        if let Program::Recipe(recipe) = &request.program
-            && has_own_network(&recipe.file)
-        {
-            own_network().map_err(io_error("no network namespace can be made"))?;
-        }
-        Trial::new(request, progress)?.run()
-    })
+    // Of this process, and so of all that it starts. It looks at all processes of the machine, which the work does not see.
+    let _room = match &request.program {
+        Program::Recipe(recipe) => Room::enter(&recipe.file, &request.directory).map_err(|why| {
+            CrashError::Refused(format!(
+                "the service of {} would run as an account of the machine, or be open to other users: {why}\n  \
+                 in a container: docker run --privileged, podman run --privileged",
+                recipe.name()
+            ))
+        })?,
+        Program::Command(_) => None,
+    };
+    isolated(|| Trial::new(request, progress)?.run())
 }
 
 struct Trial<'a, P> {

@@ -111,7 +111,7 @@ pub use records::{
     AnswerRecord, DdlRecord, LoadMetricRecord, LoadValue, RecipeRecord, ReplicasRecord,
     SeriesRecord, UnavailableRecord,
 };
-pub use room::has_own_network;
+pub use room::{Room, has_own_network};
 pub use running::running;
 pub use running_hook::RunningHook;
 pub use service::{Service, how_it_ended, names};

@@ -81,9 +81,11 @@ impl Room {
             // Everybody reads it, whatever the umask; it stays mounted without its name.
             fs::write(&copy, text)
                 .and_then(|()| fs::set_permissions(&copy, Permissions::from_mode(0o644)))
-                .and_then(|()| Ok(mount_bind(&copy, path)?))
+                .map_err(|error| format!("cannot write {}: {error}", copy.display()))?;
+            mount_bind(&copy, path)
+                .map_err(Into::into)
                 .and_then(|()| fs::remove_file(&copy))
-                .map_err(|error| format!("{path}: {error}"))?;
+                .map_err(|error: io::Error| format!("{path}: {error}"))?;
         }
         // nscd(8) would be asked first, and answers from the files outside.
         if Path::new("/run/nscd").exists() {

@@ -87,5 +87,6 @@ pub use refit_session::heap::{
 };
 pub use refit_session::{
     Calls, DirectoryReport, EventRing, ExecutableReport, LAUNCHER, OPENING, Trace,
-    UnreachedProgram, grouped, is_tmpfs, names::OwnName, open_own, open_regular, printable,
+    UnreachedProgram, grouped, is_tmpfs, names::OwnName, open_of, open_own, open_regular,
+    printable,
 };

@@ -11,8 +11,9 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 
 use crate::directory::{IMAGES, NAME, base, remove_dir};
-use crate::image_files::{image_files, open_image, open_own};
+use crate::image_files::{image_files, open_image};
 use crate::leader::Leader;
+use crate::openers::open_own;
 use crate::sys::lease::{Holders, is_held};
 
 /// Removes this user's sessions that no refit watches and no process uses: those

@@ -2,46 +2,21 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-use rustix::process::geteuid;
 
 use crate::heap::file::HEAP_SIZE;
 use crate::image::IMAGE_SIZE;
+use crate::openers::open_unfollowed;
 
 /// Image files of one user beyond this number are not read: only a program that works
 /// against its own report makes as many.
 const MOST_IMAGES: usize = 100_000;
 
-/// Opens a file or directory of this user. Where another user can write, the name
-/// may be a link, or a pipe that an open would wait for: `None`.
-#[must_use]
-pub fn open_own(path: &Path) -> Option<File> {
-    let is_own =
-        |meta: &fs::Metadata| (meta.is_file() || meta.is_dir()) && meta.uid() == geteuid().as_raw();
-    // Before as well: opening a device can act on it.
-    if !fs::symlink_metadata(path).is_ok_and(|meta| is_own(&meta)) {
-        return None;
-    }
-    let mut options = File::options();
-    options.read(true);
-    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    let file = options.open(path).ok()?;
-    file.metadata()
-        .is_ok_and(|meta| is_own(&meta))
-        .then_some(file)
-}
-
 /// Opens a report of a process, and returns its owner. Links and pipes that another user may
 /// have put there are not followed.
 pub(crate) fn open_image(path: &Path) -> Option<(File, u32)> {
-    let file = File::options()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)
-        .ok()?;
-    let meta = file.metadata().ok()?;
+    let (file, meta) = open_unfollowed(path)?;
     let is_report = meta.is_file() && [IMAGE_SIZE as u64, HEAP_SIZE].contains(&meta.size());
     is_report.then(|| (file, meta.uid()))
 }

@@ -22,11 +22,11 @@ mod layout;
 mod leader;
 mod living;
 pub mod names;
+mod openers;
 mod page;
 mod pid_namespace;
 mod policy;
 mod printable;
-mod regular_file;
 mod script_function;
 mod sys;
 mod trace;
@@ -47,7 +47,7 @@ pub use image::{
     IMAGE_OWN_SECCOMP, IMAGE_SHARED_SLOT, IMAGE_SIZE, IMAGE_SYNC_OFF, IMAGE_UNFILTERED, Image,
     Slot, Unreached,
 };
-pub use image_files::open_own;
+pub use openers::{open_of, open_own, open_regular};
 pub use page::{
     ANSWERS, CALLS, COOKIE, CountedCall, EVENTS, FILTER_IS_THERE, LATENCIES, OTHERS, REASONS,
 };
@@ -57,7 +57,6 @@ pub use policy::{
     Rule, TooLong, When,
 };
 pub use printable::printable;
-pub use regular_file::open_regular;
 pub use script_function::ScriptFunction;
 // The library and the page are of one version: who places the one writes the other.
 pub use refit_preload::{

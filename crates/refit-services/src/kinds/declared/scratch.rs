@@ -2,17 +2,20 @@
 
 use std::fs::{DirBuilder, File, read_dir, remove_dir_all};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
+use std::os::unix::fs::{DirBuilderExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use refit_run::{open_of, open_own};
+use rustix::fs::{FlockOperation, flock};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 const PREFIX: &str = "refit-schema-";
 
 /// What is younger may not be locked yet.
 const ABANDONED_AFTER: Duration = Duration::from_secs(600);
+
+const LOCK: FlockOperation = FlockOperation::NonBlockingLockExclusive;
 
 /// A directory that nobody but its owner may enter. It goes with this value; where this refit is killed, with a later one.
 pub struct ScratchDirectory {
@@ -38,7 +41,8 @@ impl ScratchDirectory {
             .mode(0o700)
             .create(&path)
             .map_err(failed)?;
-        let lock = locked(&path).map_err(failed)?;
+        let lock = open_own(&path).ok_or_else(|| failed(io::Error::other("it was taken away")))?;
+        flock(&lock, LOCK).map_err(|errno| failed(errno.into()))?;
         let directory = ScratchDirectory { path, _lock: lock };
         if rustix::process::geteuid().is_root() {
             chown(directory.path(), Some(uid), Some(gid)).map_err(failed)?;
@@ -58,14 +62,6 @@ impl Drop for ScratchDirectory {
     }
 }
 
-/// A directory, with its lock.
-fn locked(path: &Path) -> io::Result<File> {
-    let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = File::from(open(path, how, Mode::empty())?);
-    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    Ok(file)
-}
-
 /// Removes what a refit left that was killed, of this user's.
 fn remove_abandoned(uid: u32) {
     let Ok(entries) = read_dir(std::env::temp_dir()) else {
@@ -75,14 +71,14 @@ fn remove_abandoned(uid: u32) {
         if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
             continue;
         }
-        let Ok(lock) = locked(&entry.path()) else {
+        let Some(lock) = open_of(&entry.path(), uid) else {
             continue;
         };
         let is_old = lock.metadata().is_ok_and(|meta| {
             let age = meta.modified().ok().and_then(|time| time.elapsed().ok());
-            meta.uid() == uid && age.is_some_and(|age| age > ABANDONED_AFTER)
+            meta.is_dir() && age.is_some_and(|age| age > ABANDONED_AFTER)
         });
-        if is_old {
+        if is_old && flock(&lock, LOCK).is_ok() {
             let _ = remove_dir_all(entry.path());
         }
     }
