@@ -44,9 +44,11 @@
 #define pwritev2(fd, parts, count, offset, how) syscall(SYS_pwritev2, fd, parts, count, offset, 0L, how)
 #endif
 #if LONG_MAX > INT32_MAX /* how 64 bits are passed to syscall(2) */
+#define HIGH(number) 0L
 #define WIDE(number) (number)
 #else
-#define WIDE(number) (number), (number) >> 31
+#define HIGH(number) ((number) >> 31)
+#define WIDE(number) (number), HIGH(number)
 #endif
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
@@ -320,7 +322,7 @@ static void write_one(void) {
     case 2: case 3: case 4:
         told(pwritev2(fd, parts, count, offset, how), "pwritev2 %d %zu %d %ld %x", fd, length, count, offset, how); break;
     case 5:
-        told(syscall(SYS_pwritev2, fd, parts, count, offset, 0L, how), "SYS_pwritev2 %d %zu %d %ld %x", fd, length, count,
+        told(syscall(SYS_pwritev2, fd, parts, count, offset, HIGH(offset), how), "SYS_pwritev2 %d %zu %d %ld %x", fd, length, count,
              offset, how);
         break;
     default: {
