@@ -216,7 +216,7 @@ pub fn about(scan: &Scan, chart: &Chart) -> String {
         false => "logarithmic scale",
     };
     format!(
-        "The {} at each value of {}, relative to the baseline at the same value ({better}; {scales}). A bar is the \
+        "Change of {} from the baseline, at each value of {} ({better}; {scales}). A bar is the \
          interval; a hollow dot is not decided; what lies within the grey band (±{}) counts as the same.",
         metric.name,
         scan.setting,

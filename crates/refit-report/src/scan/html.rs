@@ -40,9 +40,10 @@ pub fn html(scan: &Scan) -> String {
                     noted(section, notes, |section| {
                         let mut columns = columns(scan);
                         // On a narrow screen each row is a block, and this is all that names it.
-                        for (value, _) in &mut columns[0].cells {
-                            *value = format!("{}={value}", scan.setting);
-                        }
+                        let named = columns[0].cells.iter();
+                        let named = named.map(|(value, _)| format!("{}={value}", scan.setting));
+                        let named: Vec<String> = named.collect();
+                        columns[0] = Column::words(&scan.setting, named.into_iter());
                         let columns: Vec<&Column> = columns.iter().collect();
                         grid(section, "every candidate at every value", "", &columns);
                     });
