@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::process::Output;
 
 use serde_json::{Value, json};
@@ -242,7 +243,13 @@ fn a_build_under_refit_does_not_sync(env: &TestEnv) -> Outcome {
     fs::rename(format!("{context}/true"), format!("{context}/bin/true")).expect("likewise");
     fs::copy(env.path("root/busybox"), format!("{context}/bin/sh")).expect("likewise");
     fs::copy(refit_path(), format!("{context}/refit")).expect("likewise");
-    let base = "FROM scratch\nCOPY lib /lib\nCOPY lib64 /lib64\nCOPY bin /bin\nCOPY fsync_once /fsync_once\n";
+    // Where the loader names a library, it is: below /lib, or below /usr/lib.
+    let directories = ["lib", "lib64", "usr", "bin"].into_iter();
+    let directories = directories.filter(|name| Path::new(&context).join(name).is_dir());
+    let base: String = directories
+        .map(|name| format!("COPY {name} /{name}\n"))
+        .collect();
+    let base = format!("FROM scratch\n{base}COPY fsync_once /fsync_once\n");
     let export = |command: &[&str]| {
         let output = env.refit(
             &[

@@ -36,17 +36,20 @@ impl Drop for Ended {
     }
 }
 
-/// Starts it with its messages in a file; what stands there after `mark`, to the end of the word.
-fn started(env: &TestEnv, mut command: Command, log: &str, mark: &str) -> (Ended, String) {
+/// Starts it with its messages in a file; what stands there after the marks, one after the other, to the end of the word.
+fn started(env: &TestEnv, mut command: Command, log: &str, marks: &[&str]) -> (Ended, String) {
     let file = fs::File::create(env.path(log)).expect("the directory is ours");
     command.stdout(Stdio::null()).stderr(file);
     let mut child = Ended(command.spawn().expect("it starts"));
     let logged = || fs::read_to_string(env.path(log)).unwrap_or_default();
-    let word = wait_for(mark, || {
+    let word = wait_for(&marks.concat(), || {
         let text = logged();
         let ended = child.0.try_wait().expect("it is our child");
         assert!(ended.is_none(), "{ended:?}: {text}");
-        let (_, rest) = text.split_once(mark)?;
+        let mut rest = text.as_str();
+        for mark in marks {
+            (_, rest) = rest.split_once(mark)?;
+        }
         let end = rest.find(|c: char| c.is_whitespace() || c == '/')?;
         Some(rest[..end].to_owned())
     });
@@ -58,7 +61,7 @@ fn listening(env: &TestEnv, target: &Waiting) -> (Ended, SocketAddr) {
     let words = ["watch", "--batch", "--interval", "100ms"];
     let listen = ["--listen", "127.0.0.1:0", &target.pid()];
     let refit = env.refit_command(&[&words[..], &listen].concat());
-    let (refit, address) = started(env, refit, "refit.log", "metrics are at http://");
+    let (refit, address) = started(env, refit, "refit.log", &["metrics are at http://"]);
     (refit, address.parse().expect("an address"))
 }
 
@@ -180,8 +183,9 @@ fn prometheus_scrapes_a_watch_and_answers_the_dashboard(env: &TestEnv) -> Outcom
         format!("--storage.tsdb.path={}", env.subdir("data")),
         "--web.listen-address=127.0.0.1:0".to_owned(),
     ]);
-    let mark = "msg=\"Listening on\" address=";
-    let (prometheus, api) = started(env, prometheus, "prometheus.log", mark);
+    // Newer ones name the component between the two.
+    let marks = ["msg=\"Listening on\"", " address="];
+    let (prometheus, api) = started(env, prometheus, "prometheus.log", &marks);
     let api: SocketAddr = api.parse().expect("an address");
     let query = |query: &str| {
         let (head, body) = get(api, &format!("/api/v1/query?query={}", encoded(query)), "");
@@ -235,8 +239,9 @@ fn node_exporter_takes_the_files(env: &TestEnv) -> Outcome {
         &format!("--collector.textfile.directory={directory}"),
         "--web.listen-address=127.0.0.1:0",
     ]);
-    let mark = "msg=\"Listening on\" address=";
-    let (exporter, address) = started(env, exporter, "exporter.log", mark);
+    // Newer ones name the component between the two.
+    let marks = ["msg=\"Listening on\"", " address="];
+    let (exporter, address) = started(env, exporter, "exporter.log", &marks);
     let address: SocketAddr = address.parse().expect("an address");
     let (_, text) = get(address, "/metrics", "");
     for sample in [
