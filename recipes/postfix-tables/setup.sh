@@ -24,7 +24,8 @@ chown nobody "$REFIT_TMPFS/sink"
 for file in main.cf master.cf; do
 	sed "s|@DIR@|$REFIT_DIR|; s|@SMTP@|$REFIT_PORT_SMTP|; s|@SINK@|$REFIT_PORT_SINK|" "$REFIT_RECIPE/$file" >"conf/$file"
 done
-cp "$(postconf -d -h meta_directory)/dynamicmaps.cf" meta/
+# Since Postfix 3.11 each kind of table has a file of its own in dynamicmaps.cf.d.
+cp -R "$(postconf -d -h meta_directory)"/dynamicmaps.cf* meta/
 
 awk 'BEGIN {
 	print "From: a@refit.test\nSubject: refit\n"
