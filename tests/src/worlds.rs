@@ -10,6 +10,7 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::containers::{container, require_containers, static_root};
+use crate::points::all_points;
 use crate::ran::number;
 use crate::random::Random;
 use crate::runner::{Outcome, Test};
@@ -138,15 +139,21 @@ const OPENING: [&str; 4] = [
 /// Syncs of whole file systems, or without a commit: the kernel need not make anything durable for one.
 const WIDE: [&str; 3] = ["sync", "syncfs", "sync_file_range"];
 
-/// Each program in two of the worlds, which a seed draws.
+/// Each program in one of the worlds, which a seed draws; with REFIT_POINTS=all in each of them.
 fn drawn() -> Vec<(&'static [&'static str], World)> {
     let mut random = Random::of_now();
-    let two = |program: &&'static [&'static str]| {
-        let first = random.below(WORLDS.len() as u64) as usize;
-        let second = first + 1 + random.below(WORLDS.len() as u64 - 1) as usize;
-        [first, second].map(|at| (*program, WORLDS[at % WORLDS.len()]))
+    let one = random.below(WORLDS.len() as u64) as usize;
+    let worlds = |(at, program): (usize, &&'static [&'static str])| {
+        let worlds = match all_points() {
+            true => WORLDS.to_vec(),
+            false => vec![WORLDS[(one + at) % WORLDS.len()]],
+        };
+        worlds
+            .into_iter()
+            .map(|world| (*program, world))
+            .collect::<Vec<_>>()
     };
-    PROGRAMS.iter().flat_map(two).collect()
+    PROGRAMS.iter().enumerate().flat_map(worlds).collect()
 }
 
 /// Real calls of a run: those that make the kernel write one file, and those of whole file systems or without a commit,

