@@ -49,7 +49,7 @@ def compared(bench, command, variant, seed, *options, env=None):
     seconds = timed_output(words, env or bench.env, bench.disk)
     with open(result, encoding="utf-8") as file:
         record = json.load(file)
-    out = [f"{v['name']}: {v['disqualified']}" for v in record["variants"] if v["disqualified"]]
+    out = [f"{v['name']}: {next(iter(v['disqualified'].values()))}" for v in record["variants"] if v["disqualified"]]
     lost = [run["failure"] for run in record["runs"] if run["failure"] not in (None, INCOMPLETE)]
     if out or lost:
         raise process.Failed(f"{' '.join(words)}: {(out or lost)[0]}")

@@ -57,7 +57,10 @@ fn measured(env: &TestEnv, words: &[&str]) -> (String, Value) {
     ];
     for _ in 0..MOST_TRIES {
         let output = finish(&mut refit(env, &[&common[..], words].concat()));
-        if messages(&output).contains("refit sent its requests late") {
+        let is_late = [messages(&output), printed(&output)]
+            .iter()
+            .any(|text| text.contains("refit sent its requests late"));
+        if is_late && !output.status.success() {
             continue;
         }
         expect_code(&output, 0);
@@ -164,7 +167,8 @@ fn redis_is_asked_at_a_rate(env: &TestEnv) -> Outcome {
 fn each_round_has_its_own_times_and_both_variants_the_same(env: &TestEnv) -> Outcome {
     let folder = stalling(env, "times").set(
         "load.open",
-        "{ protocol = 'lines', unix = 'socket', request = 'ping', length = '200ms' }",
+        // Each run has a stall, beside which a busy machine's lateness hardly counts.
+        "{ protocol = 'lines', unix = 'socket', request = 'ping', length = '1200ms' }",
     );
     let (_, result) = compared(env, &folder, &["--rounds", "4", "--with", "load.rate=100"]);
     let runs = result["runs"].as_array().expect("a list");

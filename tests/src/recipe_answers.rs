@@ -140,7 +140,7 @@ fn what_is_not_exact_is_out(env: &TestEnv) -> Outcome {
     let (output, result) = folder.compare(&[]);
     expect_code(&output, 0);
     let (_, out) = variant(&result, "env.A=2");
-    let reason = out["disqualified"].as_str().expect("it is out");
+    let reason = out["disqualified"]["failed"].as_str().expect("it is out");
     assert_eq!(reason, "`time` was answered `2`, and `1` in an earlier run");
     assert!(
         printed(&output).contains("disqualified: env.A=2"),
