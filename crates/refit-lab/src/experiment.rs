@@ -12,7 +12,7 @@ use refit_stats::Levels;
 use serde::{Deserialize, Serialize};
 
 pub use self::disqualified::Disqualified;
-pub use self::samples::{INCOMPLETE, LatencyRecord, LoadRecord, RunRecord, Samples};
+pub use self::samples::{INCOMPLETE, LatencyRecord, LoadRecord, OF_ANOTHER, RunRecord, Samples};
 pub use self::variant::{FewerDurable, Role, SettingRecord, VariantRecord};
 pub use refit_knobs::{Class, Setting};
 pub use refit_recipe::{

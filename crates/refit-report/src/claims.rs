@@ -243,7 +243,7 @@ fn no_sentence_says_more_than_its_cuts() {
                 assert!(part.contains(&format!("at most {oldest} ")), "{text}");
             }
             holes += usize::from(part.contains("no bound"));
-            // What no cut can show, since it was not in effect, is said first.
+            // Cuts show nothing of a setting that was not in effect: the part begins with that.
             assert_eq!(part.contains("was not in effect"), mode.is_idle(), "{text}");
             idle += usize::from(mode.is_idle());
             let is_without_images = mode.states.is_empty();

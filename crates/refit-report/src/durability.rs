@@ -153,7 +153,7 @@ pub(crate) fn lines(report: &RunReport, with_findings: bool, lines: &mut Vec<Str
     }
 }
 
-/// Durable calls that the kernel saw and the check did not: they may cover what it calls uncovered.
+/// Durable calls that the kernel saw and the durability check did not: they may cover what it calls uncovered.
 pub(crate) fn unseen_syncs(run: &Run) -> Option<String> {
     let Some(Testimony::Seen(seen)) = &run.witness else {
         return None;
@@ -169,7 +169,7 @@ pub(crate) fn unseen_syncs(run: &Run) -> Option<String> {
     let names: Vec<&str> = names.into_iter().collect();
     (calls > 0).then(|| {
         format!(
-            "the kernel saw {} of {} that the check did not see: what is found of {} files may be wrong",
+            "the kernel saw {} of {} that the durability check did not see: what it found of {} files may be wrong",
             plural(calls, "durable call"),
             names.join(", "),
             if names.len() == 1 { "its" } else { "their" }

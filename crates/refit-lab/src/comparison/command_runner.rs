@@ -18,7 +18,9 @@ use crate::request::{CommandSubject, Request};
 use crate::warnings::Warning;
 use crate::writeback::Writeback;
 
-use super::runner::{Made, Runs, disk_seed, io_error, launches, next_padding, options, unsettled};
+use super::runner::{
+    Blame, Made, Runs, disk_seed, io_error, launches, next_padding, options, unsettled,
+};
 
 /// Bytes of a failed run's stderr that are shown.
 const TAIL: u64 = 400;
@@ -316,7 +318,11 @@ impl Runs for CommandRunner<'_> {
             load: None,
             failure,
             memory: None,
-            at_once,
+            blame: if at_once {
+                Blame::VariantAtOnce
+            } else {
+                Blame::Variant
+            },
         })
     }
 

@@ -95,7 +95,7 @@ impl<'a> RecipeRunner<'a> {
         let mut made = Made::nothing();
         match self.all_phases(variant, instance, &mut made) {
             Ok(()) => {}
-            Err(RunError::Failed(failure)) => made.set_failure(failure.reason, failure.at_once),
+            Err(RunError::Failed(failure)) => made.set_failure(failure.reason, failure.blame),
             Err(RunError::Lab(error)) => return Err(error),
         }
         Ok(made)

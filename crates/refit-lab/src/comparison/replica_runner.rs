@@ -6,7 +6,7 @@ use std::io;
 use refit_knobs::Settings;
 use refit_run::{Outcome, interruptions};
 
-use super::runner::{Made, Runs};
+use super::runner::{Blame, Made, Runs};
 use crate::error::LabError;
 use crate::experiment::LoadRecord;
 use crate::replicas::{LOAD, Loaded, PSS, ReplicaError, Replicas};
@@ -50,8 +50,8 @@ impl Runs for ReplicaRunner<'_> {
                     cause: io::ErrorKind::Interrupted.into(),
                 });
             }
-            Err(ReplicaError::Failed(reason)) => made.set_failure(reason, false),
-            Err(ReplicaError::Never(reason)) => made.set_failure(reason, true),
+            Err(ReplicaError::Failed(reason)) => made.set_failure(reason, Blame::Variant),
+            Err(ReplicaError::Never(reason)) => made.set_failure(reason, Blame::VariantAtOnce),
             Err(ReplicaError::Ended(reason)) => return Err(LabError::Ended(reason)),
         }
         Ok(made)

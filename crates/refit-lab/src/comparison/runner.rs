@@ -23,8 +23,19 @@ pub struct Made {
     pub failure: Option<String>,
     /// Why its memory is what it is, where that was asked.
     pub memory: Option<MemoryReason>,
-    /// The failure disqualifies the variant, however often it ran before.
-    pub at_once: bool,
+    /// What the failure means for the variant.
+    pub blame: Blame,
+}
+
+/// What a run that does not count means for its variant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// After some of them it is disqualified.
+    Variant,
+    /// It is disqualified, however often it ran before.
+    VariantAtOnce,
+    /// Nothing: refit or the machine fell short.
+    Nobody,
 }
 
 impl Made {
@@ -35,13 +46,13 @@ impl Made {
             load: None,
             failure: None,
             memory: None,
-            at_once: false,
+            blame: Blame::Variant,
         }
     }
 
-    pub fn set_failure(&mut self, reason: String, at_once: bool) {
+    pub fn set_failure(&mut self, reason: String, blame: Blame) {
         self.failure = Some(reason);
-        self.at_once = at_once;
+        self.blame = blame;
     }
 }
 

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// Why a run does not count that did not fail.
 pub const INCOMPLETE: &str = "its round pair was not completed";
+/// Why a run does not count that ended well beside one that did not.
+pub const OF_ANOTHER: &str = "another run of its round pair failed";
 
 /// Every run, in the order in which they were made.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -72,7 +74,7 @@ pub struct LatencyRecord {
     pub counts: Vec<[u64; 2]>,
     /// What refit itself was late by when it sent them, for 99 % of them at most, in nanoseconds.
     pub late_p99_ns: u64,
-    /// The same for the latest of them.
+    /// What refit itself was late by for the latest request, in nanoseconds.
     pub late_max_ns: u64,
     /// Requests for which no connection was free when they were due.
     pub held: u64,

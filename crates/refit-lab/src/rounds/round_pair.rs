@@ -5,9 +5,9 @@ use std::time::Duration;
 use refit_run::interruptions;
 
 use super::{Progress, Rounds};
-use crate::comparison::runner::Made;
+use crate::comparison::runner::{Blame, Made};
 use crate::error::LabError;
-use crate::experiment::{Disqualified, INCOMPLETE, Role, RunRecord};
+use crate::experiment::{Disqualified, INCOMPLETE, OF_ANOTHER, Role, RunRecord};
 
 /// A variant that failed this often is disqualified.
 const MOST_FAILURES: usize = 3;
@@ -41,7 +41,7 @@ impl Rounds<'_> {
         let reason = if !matches!(made, Ok(true)) {
             INCOMPLETE
         } else if runs.iter().any(costs) {
-            "another run of its round pair failed"
+            OF_ANOTHER
         } else {
             return Ok(());
         };
@@ -120,14 +120,17 @@ impl Rounds<'_> {
             run: made.run,
         });
         match made.failure {
-            Some(reason) => self.failed(at.variant, &reason, made.at_once),
+            Some(reason) => self.failed(at.variant, &reason, made.blame),
             None => Ok(()),
         }
     }
 
     /// Disqualifies a variant that failed too often. Without a baseline the comparison
     /// ends.
-    fn failed(&mut self, variant: usize, reason: &str, at_once: bool) -> Result<(), LabError> {
+    fn failed(&mut self, variant: usize, reason: &str, blame: Blame) -> Result<(), LabError> {
+        if blame == Blame::Nobody {
+            return Ok(());
+        }
         let failures = self.failures.entry(variant).or_default();
         *failures += 1;
         let failures = *failures;
@@ -136,6 +139,7 @@ impl Rounds<'_> {
         }
         let role = self.experiment.variants[variant].role;
         let is_baseline = matches!(role, Role::Baseline | Role::Hidden);
+        let at_once = blame == Blame::VariantAtOnce;
         let is_last = at_once || failures >= MOST_FAILURES || self.experiment.is_exact();
         if is_baseline && (is_last || self.experiment.runs.len() == 1) {
             return Err(LabError::baseline(reason, self.request));

@@ -1,6 +1,6 @@
 //! How the comparison itself went.
 
-use refit_lab::experiment::{Experiment, Role};
+use refit_lab::experiment::{Experiment, INCOMPLETE, OF_ANOTHER, Role};
 use refit_lab::{Comparison, EffectRecord, GateAnswer};
 
 use super::note::{Note, note};
@@ -81,18 +81,20 @@ pub fn left_out(experiment: &Experiment) -> Option<Note> {
         variant.is_some_and(|variant| variant.disqualified.is_none())
     };
     let runs = experiment.runs.iter();
-    let out = runs
-        .filter(|run| !run.warmup && run.failure.is_some() && takes_part(run.variant))
-        .count();
-    (out > 0).then(|| {
-        let runs = format::plural(out, "run");
-        note(
-            "left out:",
-            Tone::Unsure,
-            format!(
-                "{runs}, since another run of the same round pair failed (--csv gives the reason)"
-            ),
-        )
+    let out: Vec<&str> = runs
+        .filter(|run| !run.warmup && takes_part(run.variant))
+        .filter_map(|run| run.failure.as_deref())
+        .collect();
+    let of_another = |why: &&&str| [INCOMPLETE, OF_ANOTHER].contains(*why);
+    let last = out.iter().rev().find(|why| !of_another(why));
+    let why = match last {
+        Some(why) => format!("a run of the same round pair did not count: {why}"),
+        // Of a variant that is out, which has a note of its own.
+        None => "another run of the same round pair failed (--csv gives the reason)".to_owned(),
+    };
+    (!out.is_empty()).then(|| {
+        let runs = format::plural(out.len(), "run");
+        note("left out:", Tone::Unsure, format!("{runs}, since {why}"))
     })
 }
 
@@ -167,7 +169,7 @@ mod tests {
         comparison.experiment.runs.as_mut_slice()[last].failure = Some("exit code 1".to_owned());
         has(
             &comparison,
-            "left out: 1 run, since another run of the same round pair failed (--csv gives the reason)",
+            "left out: 1 run, since a run of the same round pair did not count: exit code 1",
         );
     }
 

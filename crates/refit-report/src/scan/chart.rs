@@ -11,7 +11,7 @@ use crate::palette::COLOURS;
 use crate::plot::axis;
 use crate::standing::{candidates, standing};
 
-/// Of the field in which the effects lie, in pixels.
+/// Height of the field in which the effects lie, in pixels.
 pub const HEIGHT: f64 = 280.0;
 /// What stands below the field: the values.
 pub const FOOT: f64 = 26.0;
@@ -49,7 +49,7 @@ struct Effect {
 }
 
 impl Chart {
-    /// Of the main metric; what was disqualified or has no effect yet is not there.
+    /// The effects of the main metric; a candidate that was disqualified or has no effect yet is left out.
     pub fn new(scan: &Scan) -> Chart {
         let names = names(scan);
         let (has_scale, places) = places(scan);

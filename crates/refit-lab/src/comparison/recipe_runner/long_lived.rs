@@ -48,7 +48,7 @@ impl RecipeRunner<'_> {
         self.directory.tree.kill(Part::Hooks);
         match ran {
             Ok(()) => {}
-            Err(RunError::Failed(failure)) => made.set_failure(failure.reason, failure.at_once),
+            Err(RunError::Failed(failure)) => made.set_failure(failure.reason, failure.blame),
             Err(RunError::Lab(error)) => return Err(error),
         }
         Ok(made)

@@ -8,7 +8,7 @@ use refit_load::{Generated, LoadError, Plan, generate};
 use refit_recipe::{Instance, OpenLoop, Service};
 use refit_run::{doze, interruptions};
 
-use super::phase::{Phase, failed};
+use super::phase::{Phase, failed, void};
 use crate::experiment::{LatencyRecord, LoadRecord};
 
 /// How often the service is looked at.
@@ -51,7 +51,7 @@ pub fn record(open: &OpenLoop, plan: &Plan, seed: u64, made: &Generated) -> Phas
     }
     let [late, latency] = [&made.lateness, &made.latencies].map(|times| times.quantile(0.99));
     if is_late(late, latency) {
-        return failed(format!(
+        return void(format!(
             "refit sent its requests late: of 1 % of them by {:.1} ms or more, where 99 % were answered within {:.1} ms; \
              wait for a quieter machine, or set a lower load.rate",
             late as f64 / 1e6,
@@ -88,7 +88,9 @@ fn is_late(late: u64, latency: u64) -> bool {
 mod tests {
     use refit_load::{Arrivals, Latencies, Protocol, Target};
 
+    use super::super::phase::RunError;
     use super::*;
+    use crate::comparison::runner::Blame;
 
     #[test]
     fn lateness_is_negligible_below_a_millisecond_or_a_tenth() {
@@ -138,7 +140,11 @@ mod tests {
         };
         assert!((record.values["p99"] / 5e6 - 1.0).abs() < 0.001);
         assert_eq!(record.latencies.unwrap().schedule_seed, 7);
-        assert!(made(2, 0).is_err());
-        assert!(made(0, 1).is_err());
+        let blame = |made: Phase<LoadRecord>| match made {
+            Err(RunError::Failed(failure)) => failure.blame,
+            _ => panic!("it does not count"),
+        };
+        assert_eq!(blame(made(2, 0)), Blame::Nobody);
+        assert_eq!(blame(made(0, 1)), Blame::Variant);
     }
 }

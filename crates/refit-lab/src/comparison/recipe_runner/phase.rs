@@ -2,12 +2,13 @@
 
 use refit_recipe::{ConfError, InstanceError};
 
+use crate::comparison::runner::Blame;
 use crate::error::LabError;
 
-/// Why a run does not count, and whether that is final for its variant.
+/// Why a run does not count.
 pub struct Failure {
     pub reason: String,
-    pub at_once: bool,
+    pub blame: Blame,
 }
 
 /// Why a run did not come to its end.
@@ -41,23 +42,29 @@ impl From<InstanceError> for RunError {
         RunError::Failed(Failure {
             reason: error.to_string(),
             // Another start would take as long again.
-            at_once: matches!(error, InstanceError::NotReady { .. }),
+            blame: match error {
+                InstanceError::NotReady { .. } => Blame::VariantAtOnce,
+                _ => Blame::Variant,
+            },
         })
     }
 }
 
 /// The run does not count; three of them, and its variant is out.
 pub fn failed<T>(reason: impl Into<String>) -> Phase<T> {
-    Err(RunError::Failed(Failure {
-        reason: reason.into(),
-        at_once: false,
-    }))
+    blamed(reason.into(), Blame::Variant)
 }
 
 /// Its variant is out.
 pub fn out<T>(reason: impl Into<String>) -> Phase<T> {
-    Err(RunError::Failed(Failure {
-        reason: reason.into(),
-        at_once: true,
-    }))
+    blamed(reason.into(), Blame::VariantAtOnce)
+}
+
+/// The run does not count, and no variant is to blame.
+pub fn void<T>(reason: impl Into<String>) -> Phase<T> {
+    blamed(reason.into(), Blame::Nobody)
+}
+
+fn blamed<T>(reason: String, blame: Blame) -> Phase<T> {
+    Err(RunError::Failed(Failure { reason, blame }))
 }
